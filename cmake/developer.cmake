@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSL-1.0
+# What this project's own programs are compiled with: warnings, sanitizers, ccache. Only targets that link
+# `cohort_developer` privately get it; a consumer of cohort::cohort never does.
+
+# Sources are listed by folder, so that a new file needs no edit here; a folder may be absent.
+function(cohort_glob result)
+  file(GLOB found CONFIGURE_DEPENDS ${ARGN})
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
+set(cohort_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+
+add_library(cohort_developer INTERFACE)
+target_link_libraries(cohort_developer INTERFACE cohort::cohort)
+target_compile_options(cohort_developer INTERFACE ${cohort_warnings})
+
+if(COHORT_SANITIZE)
+  list(JOIN COHORT_SANITIZE "," cohort_sanitizers)
+  # A finding must end the program: a report that scrolls by fails no test.
+  set(cohort_sanitize_flags -fsanitize=${cohort_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(cohort_developer INTERFACE ${cohort_sanitize_flags})
+  target_link_options(cohort_developer INTERFACE ${cohort_sanitize_flags})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND "thread" IN_LIST COHORT_SANITIZE)
+    # g++ warns at each atomic_thread_fence, Boost's included, that TSan does not see it.
+    target_compile_options(cohort_developer INTERFACE -Wno-tsan)
+  endif()
+endif()
+
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(COHORT_CCACHE ccache)
+  mark_as_advanced(COHORT_CCACHE)
+  if(COHORT_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${COHORT_CCACHE})
+  endif()
+endif()
+
+set(CMAKE_CXX_EXTENSIONS OFF)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSL-1.0
+# Sourced by tests/run.sh and examples/run.sh (bash): what both need of the machine.
+# shellcheck shell=bash
+
+say() { printf '== %s\n' "$*"; }
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+has_header() { [ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ]; }
+
+has_boost() {  # 1.81 is the first with all that is used; Debian 12's libboost-dev is 1.74
+  local file version
+  for file in /usr/local/include/boost/version.hpp /usr/include/boost/version.hpp; do
+    [ -e "$file" ] || continue
+    version=$(sed -n 's/^#define BOOST_VERSION \([0-9]*\).*/\1/p' "$file")
+    [ "${version:-0}" -ge 108100 ] && return 0
+  done
+  return 1
+}
+
+# Result: whether what PACKAGE (a Debian name) provides is there, from wherever it came
+is_there() {
+  case $1 in
+    g++) command -v g++ ;;
+    cmake) command -v cmake ;;
+    ninja-build) command -v ninja ;;
+    clang) command -v clang++ ;;
+    libboost1.81-dev) has_boost ;;
+    doctest-dev) has_header doctest/doctest.h ;;
+    libcli11-dev) has_header CLI/CLI.hpp ;;
+    *) die "is_there: unknown package $1" ;;
+  esac >/dev/null
+}
+
+# Prints those of PACKAGE... that are not there.
+missing_of() {
+  local package
+  for package in "$@"; do
+    is_there "$package" || printf '%s\n' "$package"
+  done
+}
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  else
+    sudo "$@"
+  fi
+}
+
+# install_missing PACKAGE...: installs those that are not there.
+# Result: 1 when some are still missing; what could be done about it has been said.
+install_missing() {
+  local missing by_hand
+  mapfile -t missing < <(missing_of "$@")
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  by_hand="install by hand what provides ${missing[*]} (Debian 12: apt-get install ${missing[*]})"
+  if [ "${install:-1}" = 0 ]; then
+    say "missing, and --no-install was given: $by_hand"
+    return 1
+  fi
+  if ! command -v apt-get >/dev/null; then
+    say "missing, and there is no apt-get here: $by_hand"
+    return 1
+  fi
+  if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
+    say "missing, and this is neither root nor is there sudo: $by_hand"
+    return 1
+  fi
+  say "installing ${missing[*]}"
+  as_root apt-get -qq update || say "apt-get update failed; trying with the lists that are here"
+  # --no-remove: libboost1.81-dev would replace an installed libboost-dev, which is not ours to decide.
+  if ! as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get -qq -y --no-install-recommends --no-remove install "${missing[@]}"; then
+    say "apt-get could not install them: $by_hand; if it refused to remove a package, that one is in the way"
+    return 1
+  fi
+  mapfile -t missing < <(missing_of "$@")
+  [ "${#missing[@]}" -eq 0 ] || {
+    say "installed, and yet not found: ${missing[*]}"
+    return 1
+  }
+}
+
+# Compilations at a time: one a core, and no more than memory for 1.5 GiB each.
+default_jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemAvailable:/ { print int($2 / 1572864) }' /proc/meminfo)
+  [ "${memory:-1}" -ge 1 ] || memory=1
+  [ "$cores" -lt "$memory" ] && memory=$cores
+  echo "$memory"
+}
+
+# configure PRESET [-DNAME=VALUE...]: afresh, so that neither an older cache nor another place of the tree matters.
+configure() {
+  local preset=$1
+  shift
+  cmake --fresh --preset "$preset" "$@"
+}

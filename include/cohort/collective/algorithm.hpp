@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+// The algorithms of the collectives as values, and which operation has which: one line for every schedule in
+// schedule/. The choice between them is made in select.hpp.
+#pragma once
+
+#include <cohort/collective/operation_kind.hpp>
+
+#include <optional>
+#include <string_view>
+
+namespace cohort::collective {
+
+/// The numbers travel in messages: they stay what they are. 0 is no algorithm, for operations that have no choice.
+enum class algorithm : unsigned char {
+  dissemination = 1,
+  linear,
+  binomial,
+  ring,
+  chain,
+  circulant,
+  pairwise,
+  bruck,
+  recursive_doubling,
+  halving_doubling,
+  halving,
+  halving_gather,
+  scatter_all_gather,
+  reduce_scatter_gather,
+};
+
+inline constexpr algorithm last_algorithm = algorithm::reduce_scatter_gather;
+
+[[nodiscard]] constexpr std::string_view to_string(algorithm a) noexcept {
+  switch (a) {
+    case algorithm::dissemination: return "dissemination";
+    case algorithm::linear: return "linear";
+    case algorithm::binomial: return "binomial";
+    case algorithm::ring: return "ring";
+    case algorithm::chain: return "chain";
+    case algorithm::circulant: return "circulant";
+    case algorithm::pairwise: return "pairwise";
+    case algorithm::bruck: return "bruck";
+    case algorithm::recursive_doubling: return "recursive_doubling";
+    case algorithm::halving_doubling: return "halving_doubling";
+    case algorithm::halving: return "halving";
+    case algorithm::halving_gather: return "halving_gather";
+    case algorithm::scatter_all_gather: return "scatter_all_gather";
+    case algorithm::reduce_scatter_gather: return "reduce_scatter_gather";
+  }
+  return "no algorithm";
+}
+
+/// The algorithm of that name, if there is one.
+[[nodiscard]] constexpr std::optional<algorithm> algorithm_of(std::string_view text) noexcept {
+  for (unsigned a = 1; a <= static_cast<unsigned>(last_algorithm); ++a) {
+    if (to_string(static_cast<algorithm>(a)) == text) return static_cast<algorithm>(a);
+  }
+  return std::nullopt;
+}
+
+/// One schedule: what it does, how, and whether it combines operands in an order that is not that of the ranks.
+struct implementation {
+  operation_kind operation{};
+  collective::algorithm algorithm{};
+  bool needs_commutative = false;
+};
+
+inline constexpr implementation implementations[] = {
+    {operation_kind::barrier, algorithm::dissemination},
+    {operation_kind::broadcast, algorithm::binomial},
+    {operation_kind::broadcast, algorithm::circulant},
+    {operation_kind::broadcast, algorithm::scatter_all_gather},
+    {operation_kind::broadcast, algorithm::chain},
+    {operation_kind::scatter, algorithm::binomial},
+    {operation_kind::scatter, algorithm::linear},
+    {operation_kind::scatter_v, algorithm::linear},
+    {operation_kind::gather, algorithm::binomial},
+    {operation_kind::gather, algorithm::linear},
+    {operation_kind::gather_v, algorithm::linear},
+    {operation_kind::reduce, algorithm::binomial},
+    {operation_kind::reduce, algorithm::halving_gather},
+    {operation_kind::reduce, algorithm::circulant, true},
+    {operation_kind::reduce, algorithm::reduce_scatter_gather, true},
+    {operation_kind::all_reduce, algorithm::recursive_doubling},
+    {operation_kind::all_reduce, algorithm::halving_doubling},
+    {operation_kind::all_reduce, algorithm::circulant, true},
+    {operation_kind::all_reduce, algorithm::ring, true},
+    {operation_kind::all_gather, algorithm::circulant},
+    {operation_kind::all_gather, algorithm::ring},
+    {operation_kind::all_gather, algorithm::linear},
+    {operation_kind::all_gather_v, algorithm::circulant},
+    {operation_kind::all_gather_v, algorithm::ring},
+    {operation_kind::all_gather_v, algorithm::linear},
+    {operation_kind::reduce_scatter, algorithm::halving},
+    {operation_kind::reduce_scatter, algorithm::pairwise},
+    {operation_kind::reduce_scatter, algorithm::circulant, true},
+    {operation_kind::reduce_scatter, algorithm::ring, true},
+    {operation_kind::reduce_scatter_v, algorithm::halving},
+    {operation_kind::reduce_scatter_v, algorithm::pairwise},
+    {operation_kind::reduce_scatter_v, algorithm::circulant, true},
+    {operation_kind::reduce_scatter_v, algorithm::ring, true},
+    {operation_kind::all_to_all, algorithm::bruck},
+    {operation_kind::all_to_all, algorithm::pairwise},
+    {operation_kind::all_to_all_v, algorithm::pairwise},
+    {operation_kind::scan, algorithm::recursive_doubling},
+    {operation_kind::exclusive_scan, algorithm::recursive_doubling},
+};
+
+/// The schedule for that operation by that algorithm, or nullptr.
+[[nodiscard]] constexpr const implementation* find_implementation(operation_kind kind, algorithm a) noexcept {
+  for (const implementation& i : implementations) {
+    if (i.operation == kind && i.algorithm == a) return &i;
+  }
+  return nullptr;
+}
+
+}  // namespace cohort::collective

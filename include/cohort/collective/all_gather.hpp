@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+// The all-gather: everybody's block on every rank. Called by communicator/everyone.hpp; even blocks, counts per
+// rank and lists of buffers differ only in their layout.
+#pragma once
+
+#include <cohort/collective/body.hpp>
+#include <cohort/collective/schedule/all_gather.hpp>
+#include <cohort/collective/select.hpp>
+
+#include <vector>
+
+namespace cohort::collective {
+
+template <class Channel>
+task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
+  const int p = ch.size();
+  const int r = ch.rank();
+  switch (how) {
+    case algorithm::ring: return execute(ch, ring_all_gather{p, r}, where, nullptr);
+    case algorithm::linear: return execute(ch, linear_all_gather{p, r}, where, nullptr);
+    default: return execute(ch, circulant_all_gather{p, r}, where, nullptr);
+  }
+}
+
+/// `out` has a block for each rank; `in` is this rank's, wherever it lies.
+template <transport::message_transport Transport>
+operation<> all_gather([[maybe_unused]] cohort::detail::ticket t, layout in, layout out,
+                       [[maybe_unused]] block_table keep) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  layouts where;
+  where.in = in;
+  where.out = out;
+  detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, ch.rank(), 1});
+  co_await all_gather_by(ch, c.signature().algorithm, where);
+}
+
+template <transport::message_transport Transport, class T>
+operation<std::vector<T>> all_gather_value([[maybe_unused]] cohort::detail::ticket t, T value) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  std::vector<T> all(static_cast<std::size_t>(ch.size()), value);
+  layouts where;
+  where.out = layout::uniform(bytes_of(all.data()), sizeof(T), ch.size());
+  co_await all_gather_by(ch, c.signature().algorithm, where);
+  co_return all;
+}
+
+}  // namespace cohort::collective

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+// The all-to-all: block j of rank i becomes block i of rank j. Called by communicator/exchanges.hpp.
+#pragma once
+
+#include <cohort/collective/body.hpp>
+#include <cohort/collective/gather.hpp>
+#include <cohort/collective/schedule/all_to_all.hpp>
+#include <cohort/collective/select.hpp>
+
+namespace cohort::collective {
+
+template <class Channel>
+task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std::size_t block_bytes) {
+  const int p = ch.size();
+  const int r = ch.rank();
+  if (how == algorithm::bruck) return with_scratch(ch, bruck_all_to_all{p, r}, where, block_bytes);
+  return execute(ch, pairwise_all_to_all{p, r, exchange_window(block_bytes)}, where, nullptr);
+}
+
+/// `in` and `out` have a block for each rank; `block_bytes` is the size of the largest, and of each if even.
+template <transport::message_transport Transport>
+operation<> all_to_all([[maybe_unused]] cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes,
+                       [[maybe_unused]] block_table keep) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  layouts where;
+  where.in = in;
+  where.out = out;
+  co_await all_to_all_by(ch, c.signature().algorithm, where, block_bytes);
+}
+
+}  // namespace cohort::collective

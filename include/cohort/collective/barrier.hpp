@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSL-1.0
+// The barrier: nobody leaves before everybody has come. Called by communicator/everyone.hpp.
+#pragma once
+
+#include <cohort/collective/body.hpp>
+#include <cohort/collective/schedule/barrier.hpp>
+
+namespace cohort::collective {
+
+template <transport::message_transport Transport>
+operation<> barrier([[maybe_unused]] cohort::detail::ticket t) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  const layouts nothing;
+  co_await execute(ch, dissemination_barrier{ch.size(), ch.rank()}, nothing, nullptr);
+}
+
+}  // namespace cohort::collective

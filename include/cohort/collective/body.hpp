@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+// What the bodies of all collectives share: finding their own call, and seeing arrays as bytes.
+#pragma once
+
+#include <cohort/collective/execute.hpp>
+#include <cohort/operation.hpp>
+#include <cohort/reduction.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstring>
+
+namespace cohort::collective {
+
+/// `call& c = co_await current_call{}` in the body of an operation: the record of that operation.
+class current_call {
+ public:
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
+    call_ = &h.promise().record();
+    return false;
+  }
+  [[nodiscard]] call& await_resume() const noexcept { return *call_; }
+
+ private:
+  call* call_ = nullptr;
+};
+
+/// What the layouts of an operation point to when its buffers are lists or counts: it lives in the operation's frame.
+struct block_table {
+  detail::short_vector<transport::piece> runs{};
+  detail::short_vector<transport::piece> other_runs{};
+  detail::short_vector<std::size_t> offsets{};
+  detail::short_vector<std::size_t> other_offsets{};
+  block_table() = default;
+};
+
+/// A schedule never writes to a buffer that the caller gave as const.
+template <class T>
+[[nodiscard]] std::byte* bytes_of(const T* data) noexcept {
+  return reinterpret_cast<std::byte*>(const_cast<T*>(data));
+}
+
+/// This rank's contribution, ready to be combined in `out`.
+inline void contribute(const cohort::detail::reducer& op, const std::byte* in, std::byte* out, std::size_t count,
+                       int ranks) {
+  if (op.prepare != nullptr) {
+    op.prepare(op.op, out, in, count, ranks);
+  } else if (in != out && count > 0) {
+    std::memcpy(out, in, count * op.element_bytes);
+  }
+}
+
+inline void conclude(const cohort::detail::reducer& op, std::byte* out, std::size_t count, int ranks) {
+  if (op.finish != nullptr) op.finish(op.op, out, out, count, ranks);
+}
+
+/// An operation without elements: it takes its number and sends nothing.
+inline operation<> nothing([[maybe_unused]] cohort::detail::ticket t) { co_return; }
+
+/// The operation has the whole vector in one buffer that the schedule cuts as it likes.
+template <class Channel, schedule Schedule>
+task<> execute_in_place(const Channel& ch, const Schedule& steps, std::byte* data, std::size_t count,
+                        std::size_t element_bytes, const cohort::detail::reducer* op) {
+  layouts where;
+  where.out = layout::even(data, count, element_bytes, steps.blocks());
+  return execute(ch, steps, where, op);
+}
+
+}  // namespace cohort::collective

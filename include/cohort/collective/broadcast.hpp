@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+// The broadcast: one rank's vector to everybody. Called by communicator/rooted.hpp; moves bytes by a schedule.
+#pragma once
+
+#include <cohort/collective/body.hpp>
+#include <cohort/collective/schedule/broadcast.hpp>
+#include <cohort/collective/schedule/pipeline.hpp>
+#include <cohort/collective/select.hpp>
+
+namespace cohort::collective {
+
+template <class Channel>
+task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data, std::size_t count,
+                    std::size_t element_bytes) {
+  const int p = ch.size();
+  const int r = ch.rank();
+  const int segments = pipeline_segments(how, count * element_bytes, p);
+  switch (how) {
+    case algorithm::circulant:
+      return execute_in_place(ch, circulant_broadcast(p, r, root, segments), data, count, element_bytes, nullptr);
+    case algorithm::scatter_all_gather:
+      return execute_in_place(ch, scatter_all_gather_broadcast(p, r, root), data, count, element_bytes, nullptr);
+    case algorithm::chain:
+      return execute_in_place(ch, chain_broadcast{p, r, root, segments}, data, count, element_bytes, nullptr);
+    default: return execute_in_place(ch, binomial_broadcast{p, r, root}, data, count, element_bytes, nullptr);
+  }
+}
+
+template <transport::message_transport Transport>
+operation<> broadcast([[maybe_unused]] cohort::detail::ticket t, std::byte* data, std::size_t count,
+                      std::size_t element_bytes) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  if (count > 0) co_await broadcast_by(ch, c.signature().algorithm, c.signature().root, data, count, element_bytes);
+}
+
+template <transport::message_transport Transport, class T>
+operation<T> broadcast_value([[maybe_unused]] cohort::detail::ticket t, T value) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  co_await broadcast_by(ch, c.signature().algorithm, c.signature().root, bytes_of(&value), 1, sizeof(T));
+  co_return value;
+}
+
+}  // namespace cohort::collective

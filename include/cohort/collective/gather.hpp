@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+// The gather: everybody's block on one rank. Called by communicator/rooted.hpp.
+#pragma once
+
+#include <cohort/collective/body.hpp>
+#include <cohort/collective/schedule/gather.hpp>
+#include <cohort/collective/select.hpp>
+
+#include <vector>
+
+namespace cohort::collective {
+
+template <class Channel, schedule Schedule>
+task<> with_scratch(const Channel& ch, Schedule steps, layouts where, std::size_t block_bytes) {
+  const int blocks = steps.work_blocks();
+  const cohort::detail::borrowed_buffer scratch(ch.transport().scratch(),
+                                                static_cast<std::size_t>(blocks) * block_bytes);
+  where.work = layout::uniform(scratch.data(), block_bytes, blocks);
+  co_await execute(ch, steps, where, nullptr);
+}
+
+template <class Channel>
+task<> gather_by(const Channel& ch, algorithm how, int root, const layouts& where, std::size_t block_bytes) {
+  const int p = ch.size();
+  const int r = ch.rank();
+  if (how == algorithm::binomial) return with_scratch(ch, binomial_gather{p, r, root}, where, block_bytes);
+  return execute(ch, linear_gather{p, r, root}, where, nullptr);
+}
+
+/// `in` is one block; `out`, on the root alone, has one for each rank.
+template <transport::message_transport Transport>
+operation<> gather([[maybe_unused]] cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes,
+                   [[maybe_unused]] block_table keep) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  layouts where;
+  where.in = in;
+  where.out = out;
+  co_await gather_by(ch, c.signature().algorithm, c.signature().root, where, block_bytes);
+}
+
+template <transport::message_transport Transport, class T>
+operation<std::vector<T>> gather_value([[maybe_unused]] cohort::detail::ticket t, T value) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  const int root = c.signature().root;
+  std::vector<T> all;
+  if (ch.rank() == root) all.assign(static_cast<std::size_t>(ch.size()), value);
+  layouts where;
+  where.in = layout::uniform(bytes_of(&value), sizeof(T), 1);
+  if (ch.rank() == root) where.out = layout::uniform(bytes_of(all.data()), sizeof(T), ch.size());
+  co_await gather_by(ch, c.signature().algorithm, root, where, sizeof(T));
+  co_return all;
+}
+
+}  // namespace cohort::collective

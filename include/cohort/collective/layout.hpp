@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+// Where the blocks of a buffer lie in memory: turns the regions of a schedule into runs of bytes. Used by
+// execute.hpp; the element type has become a number of bytes here.
+#pragma once
+
+#include <cohort/collective/schedule.hpp>
+#include <cohort/transport/piece.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace cohort::collective {
+
+class layout {
+ public:
+  constexpr layout() = default;
+
+  /// `elements` elements cut into `blocks` parts whose sizes differ by at most one element.
+  [[nodiscard]] static layout even(std::byte* base, std::size_t elements, std::size_t element_bytes,
+                                   int blocks) noexcept {
+    layout l;
+    l.kind_ = kind::even;
+    l.base_ = base;
+    l.blocks_ = blocks;
+    l.element_bytes_ = element_bytes;
+    l.quotient_ = elements / static_cast<std::size_t>(blocks);
+    l.remainder_ = elements % static_cast<std::size_t>(blocks);
+    return l;
+  }
+  /// `blocks` parts of `block_bytes` bytes each.
+  [[nodiscard]] static layout uniform(std::byte* base, std::size_t block_bytes, int blocks) noexcept {
+    return even(base, static_cast<std::size_t>(blocks), block_bytes, std::max(blocks, 1)).with_blocks(blocks);
+  }
+  /// Block b is bytes [offsets[b], offsets[b + 1]).
+  [[nodiscard]] static layout by_offsets(std::byte* base, const std::size_t* offsets, int blocks) noexcept {
+    layout l;
+    l.kind_ = kind::offsets;
+    l.base_ = base;
+    l.blocks_ = blocks;
+    l.offsets_ = offsets;
+    return l;
+  }
+  /// Block b is run[b]: a buffer of its own for each.
+  [[nodiscard]] static layout list(const transport::piece* runs, int blocks) noexcept {
+    layout l;
+    l.kind_ = kind::list;
+    l.runs_ = runs;
+    l.blocks_ = blocks;
+    return l;
+  }
+
+  [[nodiscard]] constexpr int blocks() const noexcept { return blocks_; }
+
+  /// Calls f(data, bytes) for each contiguous run of the region, in order; empty runs are left out.
+  template <class F>
+  void each_piece(int first, int count, F f) const {
+    if (blocks_ == 0) return;
+    while (count > 0) {
+      first = wrap(first, blocks_);
+      const int here = kind_ == kind::list ? 1 : std::min(count, blocks_ - first);
+      if (kind_ == kind::list) {
+        if (runs_[first].bytes > 0) f(runs_[first].data, runs_[first].bytes);
+      } else {
+        const std::size_t from = offset(first);
+        const std::size_t to = offset(first + here);
+        if (to > from) f(base_ + from, to - from);
+      }
+      first += here;
+      count -= here;
+    }
+  }
+
+  [[nodiscard]] std::size_t bytes(int first, int count) const {
+    std::size_t total = 0;
+    each_piece(first, count, [&total](const std::byte*, std::size_t n) { total += n; });
+    return total;
+  }
+
+ private:
+  enum class kind : unsigned char { even, offsets, list };
+
+  [[nodiscard]] layout with_blocks(int blocks) const noexcept {
+    layout l = *this;
+    l.blocks_ = blocks;
+    return l;
+  }
+  [[nodiscard]] std::size_t offset(int block) const noexcept {
+    const auto b = static_cast<std::size_t>(block);
+    if (kind_ == kind::offsets) return offsets_[b];
+    return (b * quotient_ + std::min(b, remainder_)) * element_bytes_;
+  }
+
+  std::byte* base_ = nullptr;
+  const transport::piece* runs_ = nullptr;
+  const std::size_t* offsets_ = nullptr;
+  std::size_t element_bytes_ = 0;
+  std::size_t quotient_ = 0;
+  std::size_t remainder_ = 0;
+  int blocks_ = 0;
+  kind kind_ = kind::even;
+};
+
+/// The three buffers that a schedule may name.
+struct layouts {
+  layout in{};
+  layout out{};
+  layout work{};
+
+  [[nodiscard]] const layout& of(buffer b) const noexcept {
+    return b == buffer::in ? in : b == buffer::out ? out : work;
+  }
+};
+
+}  // namespace cohort::collective

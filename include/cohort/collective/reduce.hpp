@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+// The reduce: everybody's vectors combined on one rank. Called by communicator/rooted.hpp. Inputs are never
+// written: a rank that is not the root combines in scratch space.
+#pragma once
+
+#include <cohort/collective/body.hpp>
+#include <cohort/collective/schedule/pipeline.hpp>
+#include <cohort/collective/schedule/reduce.hpp>
+#include <cohort/collective/select.hpp>
+
+#include <optional>
+
+namespace cohort::collective {
+
+template <class Channel>
+task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, std::size_t count,
+                 const cohort::detail::reducer& op) {
+  const int p = ch.size();
+  const int r = ch.rank();
+  const std::size_t size = op.element_bytes;
+  switch (how) {
+    case algorithm::circulant:
+      return execute_in_place(ch, circulant_reduce(p, r, root, pipeline_segments(how, count * size, p)), data, count,
+                              size, &op);
+    case algorithm::reduce_scatter_gather:
+      return execute_in_place(ch, reduce_scatter_gather_reduce(p, r, root), data, count, size, &op);
+    case algorithm::halving_gather:
+      return execute_in_place(ch, halving_gather_reduce(p, r, root), data, count, size, &op);
+    default: return execute_in_place(ch, binomial_reduce{p, r, root}, data, count, size, &op);
+  }
+}
+
+/// `out` is null on every rank but the root.
+template <transport::message_transport Transport, class T, class Op>
+operation<> reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+  const cohort::detail::borrowed_buffer scratch(c.engine().scratch(), out == nullptr ? count * sizeof(T) : 0);
+  T* const total = out != nullptr ? out : reinterpret_cast<T*>(scratch.data());
+  contribute(combine, bytes_of(in), bytes_of(total), count, ch.size());
+  if (count > 0) co_await reduce_by(ch, c.signature().algorithm, c.signature().root, bytes_of(total), count, combine);
+  if (out != nullptr) conclude(combine, bytes_of(out), count, ch.size());
+}
+
+template <transport::message_transport Transport, class T, class Op>
+operation<std::optional<T>> reduce_value([[maybe_unused]] cohort::detail::ticket t, T value, Op op) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+  contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.size());
+  co_await reduce_by(ch, c.signature().algorithm, c.signature().root, bytes_of(&value), 1, combine);
+  if (ch.rank() != c.signature().root) co_return std::optional<T>{};
+  conclude(combine, bytes_of(&value), 1, ch.size());
+  co_return std::optional<T>{value};
+}
+
+}  // namespace cohort::collective

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+// The reduce-scatter: everybody's vectors combined, each rank left with its own block of the result. Called by
+// communicator/everyone.hpp.
+#pragma once
+
+#include <cohort/collective/body.hpp>
+#include <cohort/collective/schedule/reduce_scatter.hpp>
+#include <cohort/collective/select.hpp>
+
+namespace cohort::collective {
+
+template <class Channel, schedule Schedule>
+task<> reduce_scatter_in(const Channel& ch, Schedule steps, layouts where, detail::short_vector<std::size_t> offsets,
+                         const cohort::detail::reducer& op) {
+  // The scratch space is cut like the input, whose blocks may differ in size.
+  const bool scratched = steps.work_blocks() > 0;
+  const cohort::detail::borrowed_buffer scratch(ch.transport().scratch(), scratched ? offsets.back() : 0);
+  if (scratched) where.work = layout::by_offsets(scratch.data(), offsets.data(), steps.work_blocks());
+  co_await execute(ch, steps, where, &op);
+}
+
+template <class Channel>
+task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
+                         detail::short_vector<std::size_t> offsets, const cohort::detail::reducer& op) {
+  const int p = ch.size();
+  const int r = ch.rank();
+  switch (how) {
+    case algorithm::circulant:
+      return reduce_scatter_in(ch, circulant_reduce_scatter{p, r}, where, std::move(offsets), op);
+    case algorithm::ring: return reduce_scatter_in(ch, ring_reduce_scatter{p, r}, where, std::move(offsets), op);
+    case algorithm::pairwise:
+      return reduce_scatter_in(ch, pairwise_reduce_scatter{p, r}, where, std::move(offsets), op);
+    default: return reduce_scatter_in(ch, halving_reduce_scatter{p, r}, where, std::move(offsets), op);
+  }
+}
+
+/// `in` has a block for each rank, cut at the byte `offsets`; `out` is this rank's block of `count` elements.
+template <transport::message_transport Transport, class T, class Op>
+operation<> reduce_scatter([[maybe_unused]] cohort::detail::ticket t, layout in, T* out, std::size_t count,
+                           detail::short_vector<std::size_t> offsets, Op op, [[maybe_unused]] block_table keep) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+  const std::size_t total = offsets.back();
+  layouts where;
+  where.in = in;
+  where.out = layout::uniform(bytes_of(out), count * sizeof(T), 1);
+  cohort::detail::borrowed_buffer prepared;
+  if (combine.prepare != nullptr) {
+    prepared = cohort::detail::borrowed_buffer(c.engine().scratch(), total);
+    std::size_t at = 0;
+    in.each_piece(0, ch.size(), [&](const std::byte* data, std::size_t n) {
+      contribute(combine, data, prepared.data() + at, n / sizeof(T), ch.size());
+      at += n;
+    });
+    where.in = layout::by_offsets(prepared.data(), offsets.data(), ch.size());
+  }
+  if (total > 0) co_await reduce_scatter_by(ch, c.signature().algorithm, where, offsets, combine);
+  conclude(combine, bytes_of(out), count, ch.size());
+}
+
+}  // namespace cohort::collective

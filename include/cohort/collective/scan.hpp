@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+// The scans: rank r gets what ranks 0 .. r (scan) or 0 .. r-1 (exclusive_scan) hold, combined in that order.
+// Called by communicator/everyone.hpp.
+#pragma once
+
+#include <cohort/collective/body.hpp>
+#include <cohort/collective/schedule/scan.hpp>
+
+namespace cohort::collective {
+
+template <transport::message_transport Transport, class T, class Op>
+operation<> scan([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+  const recursive_doubling_scan steps{ch.size(), ch.rank()};
+  contribute(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
+  if (count > 0) co_await execute_in_place(ch, steps, bytes_of(out), count, sizeof(T), &combine);
+  conclude(combine, bytes_of(out), count, ch.rank() + 1);
+}
+
+template <transport::message_transport Transport, class T, class Op>
+operation<T> scan_value([[maybe_unused]] cohort::detail::ticket t, T value, Op op) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+  const recursive_doubling_scan steps{ch.size(), ch.rank()};
+  contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.rank() + 1);
+  co_await execute_in_place(ch, steps, bytes_of(&value), 1, sizeof(T), &combine);
+  conclude(combine, bytes_of(&value), 1, ch.rank() + 1);
+  co_return value;
+}
+
+template <class Channel>
+task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
+                         const cohort::detail::reducer& op) {
+  const recursive_doubling_exclusive_scan steps{ch.size(), ch.rank()};
+  const std::size_t bytes = count * op.element_bytes;
+  const cohort::detail::borrowed_buffer scratch(ch.transport().scratch(),
+                                                static_cast<std::size_t>(steps.work_blocks()) * bytes);
+  layouts where;
+  where.in = layout::uniform(in, bytes, 1);
+  where.out = layout::uniform(out, bytes, 1);
+  where.work = layout::uniform(scratch.data(), bytes, steps.work_blocks());
+  co_await execute(ch, steps, where, &op);
+}
+
+/// `initial` stands before rank 0's elements.
+template <transport::message_transport Transport, class T, class Op>
+operation<> exclusive_scan([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op,
+                           T initial, bool initial_changes_nothing) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+  const bool shared = in == out || combine.prepare != nullptr;
+  const cohort::detail::borrowed_buffer own(c.engine().scratch(), shared ? count * sizeof(T) : 0);
+  const T* mine = in;
+  if (shared && count > 0) {
+    T* const copy = reinterpret_cast<T*>(own.data());
+    contribute(combine, bytes_of(in), bytes_of(copy), count, ch.rank());
+    mine = copy;
+  }
+  if (count > 0) co_await exclusive_scan_by(ch, bytes_of(mine), bytes_of(out), count, combine);
+  if (ch.rank() == 0) {
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(static_cast<void*>(out + i), &initial, sizeof(T));
+    co_return;
+  }
+  if (!initial_changes_nothing) {
+    for (std::size_t i = 0; i < count; ++i) {
+      combine.fold(combine.op, bytes_of(out + i), bytes_of(&initial), 1, side::left);
+    }
+  }
+  conclude(combine, bytes_of(out), count, ch.rank());
+}
+
+template <transport::message_transport Transport, class T, class Op>
+operation<T> exclusive_scan_value([[maybe_unused]] cohort::detail::ticket t, T value, Op op, T initial,
+                                  bool initial_changes_nothing) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+  T before = initial;
+  contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.rank());
+  co_await exclusive_scan_by(ch, bytes_of(&value), bytes_of(&before), 1, combine);
+  if (ch.rank() == 0) co_return initial;
+  if (!initial_changes_nothing) combine.fold(combine.op, bytes_of(&before), bytes_of(&initial), 1, side::left);
+  conclude(combine, bytes_of(&before), 1, ch.rank());
+  co_return before;
+}
+
+}  // namespace cohort::collective

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSL-1.0
+// Schedules of scatter: from the root's `in`, one block per rank, to `out`, one block. The linear one does not look at
+// the sizes of blocks, so scatter_v uses it too.
+#pragma once
+
+#include <cohort/collective/schedule.hpp>
+#include <cohort/collective/schedule/subtree.hpp>
+
+namespace cohort::collective {
+
+/// Binomial tree, relative to the root: the inner ranks keep the blocks of the ranks above them in `work`.
+///
+/// Cost: ceil(log2 size) rounds, the root sends size - 1 blocks
+struct binomial_scatter {
+  int size = 1;
+  int rank = 0;
+  int root = 0;
+
+  [[nodiscard]] constexpr int rounds() const noexcept { return size > 1 ? ceil_log2(size) : 1; }
+  [[nodiscard]] constexpr int blocks() const noexcept { return size; }
+  [[nodiscard]] constexpr int work_blocks() const noexcept {
+    const int from_root = wrap(rank - root, size);
+    const int subtree = binomial_subtree(size, from_root);
+    return from_root > 0 && subtree > 1 ? subtree : 0;
+  }
+
+  template <schedule_sink Sink>
+  constexpr void round(int k, Sink& sink) const {
+    const int from_root = wrap(rank - root, size);
+    if (k == 0 && from_root == 0) sink.copy(region{buffer::in, root, 1}, region{buffer::out, 0, 1});
+    if (size == 1) return;
+    const int distance = 1 << (rounds() - 1 - k);
+    const int place = from_root % (2 * distance);
+    // An inner rank received in the round before: its first child is half as far away as its parent.
+    if (work_blocks() > 0 && from_root % (4 * distance) == 2 * distance) {
+      sink.copy(region{buffer::work, 0, 1}, region{buffer::out, 0, 1});
+    }
+    if (place == distance) {
+      const bool leaf = work_blocks() == 0;
+      sink.receive(wrap(rank - distance, size), leaf ? region{buffer::out, 0, 1}
+                                                     : region{buffer::work, 0, work_blocks()});
+    } else if (place == 0 && from_root + distance < size) {
+      const int child = wrap(rank + distance, size);
+      const int count = binomial_subtree(size, from_root + distance);
+      sink.send(child, from_root == 0 ? region{buffer::in, child, count} : region{buffer::work, distance, count});
+    }
+  }
+};
+
+/// Linear: the root sends every rank its block.
+///
+/// Cost: one round, size - 1 messages of one block at the root
+struct linear_scatter {
+  int size = 1;
+  int rank = 0;
+  int root = 0;
+
+  [[nodiscard]] constexpr int rounds() const noexcept { return 1; }
+  [[nodiscard]] constexpr int blocks() const noexcept { return size; }
+  [[nodiscard]] constexpr int work_blocks() const noexcept { return 0; }
+
+  template <schedule_sink Sink>
+  constexpr void round(int, Sink& sink) const {
+    if (rank != root) return sink.receive(root, region{buffer::out, 0, 1});
+    sink.copy(region{buffer::in, root, 1}, region{buffer::out, 0, 1});
+    for (int i = 1; i < size; ++i) {
+      const int destination = wrap(root + i, size);
+      sink.send(destination, region{buffer::in, destination, 1});
+    }
+  }
+};
+
+static_assert(schedule<binomial_scatter> && schedule<linear_scatter>);
+
+}  // namespace cohort::collective

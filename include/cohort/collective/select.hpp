@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSL-1.0
+// Which algorithm carries out a call: a table over operation, bytes, ranks and functor, which a user may override.
+// Asked once by every collective; every rank must be given the same table, as the choice is part of the fingerprint.
+#pragma once
+
+#include <cohort/collective/algorithm.hpp>
+#include <cohort/collective/operation_kind.hpp>
+#include <cohort/collective/schedule.hpp>
+#include <cohort/error.hpp>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace cohort::collective {
+
+/// One line of the table: it applies to calls of at least that many bytes and ranks.
+struct selection_row {
+  operation_kind operation{};
+  std::size_t min_bytes = 0;
+  int min_ranks = 1;
+  bool needs_commutative = false;
+  collective::algorithm algorithm{};
+};
+
+/// For Ethernet and loopback: a message costs as much as some 32 KiB on the wire. Of the rows of an operation the first
+/// that applies is taken. Reductions by rows without needs_commutative all combine by one tree over the ranks, so that
+/// choosing as if no functor commuted gives results that do not depend on the size of the vector.
+inline constexpr selection_row default_selection[] = {
+    {operation_kind::barrier, 0, 1, false, algorithm::dissemination},
+    {operation_kind::broadcast, 65536, 3, false, algorithm::circulant},
+    {operation_kind::broadcast, 0, 1, false, algorithm::binomial},
+    {operation_kind::scatter, 8193, 1, false, algorithm::linear},
+    {operation_kind::scatter, 0, 1, false, algorithm::binomial},
+    {operation_kind::scatter_v, 0, 1, false, algorithm::linear},
+    {operation_kind::gather, 8193, 1, false, algorithm::linear},
+    {operation_kind::gather, 0, 1, false, algorithm::binomial},
+    {operation_kind::gather_v, 0, 1, false, algorithm::linear},
+    {operation_kind::reduce, 65536, 3, true, algorithm::circulant},
+    {operation_kind::reduce, 65536, 4, false, algorithm::halving_gather},
+    {operation_kind::reduce, 0, 1, false, algorithm::binomial},
+    // Two ranks exchange whole vectors for longer: halves need a second round, and save only arithmetic.
+    {operation_kind::all_reduce, 262144, 2, true, algorithm::circulant},
+    {operation_kind::all_reduce, 32768, 3, true, algorithm::circulant},
+    {operation_kind::all_reduce, 262144, 2, false, algorithm::halving_doubling},
+    {operation_kind::all_reduce, 32768, 4, false, algorithm::halving_doubling},
+    {operation_kind::all_reduce, 0, 1, false, algorithm::recursive_doubling},
+    {operation_kind::all_gather, 0, 1, false, algorithm::circulant},
+    {operation_kind::all_gather_v, 0, 1, false, algorithm::circulant},
+    {operation_kind::reduce_scatter, 0, 1, true, algorithm::circulant},
+    {operation_kind::reduce_scatter, 0, 1, false, algorithm::halving},
+    {operation_kind::reduce_scatter_v, 0, 1, true, algorithm::circulant},
+    {operation_kind::reduce_scatter_v, 0, 1, false, algorithm::halving},
+    {operation_kind::all_to_all, 257, 1, false, algorithm::pairwise},
+    {operation_kind::all_to_all, 0, 8, false, algorithm::bruck},
+    {operation_kind::all_to_all, 0, 1, false, algorithm::pairwise},
+    {operation_kind::all_to_all_v, 0, 1, false, algorithm::pairwise},
+    {operation_kind::scan, 0, 1, false, algorithm::recursive_doubling},
+    {operation_kind::exclusive_scan, 0, 1, false, algorithm::recursive_doubling},
+};
+
+/// The table of one communicator.
+class selection_table {
+ public:
+  constexpr selection_table() noexcept : selection_table(default_selection) {}
+
+  /// Needs: at most `capacity` rows, and for each operation that is asked for one that applies to every call
+  constexpr explicit selection_table(std::span<const selection_row> rows) {
+    if (rows.size() > capacity) throw error(errc::invalid_argument, "a selection table has at most 64 rows");
+    for (const selection_row& row : rows) rows_[row_count_++] = row;
+  }
+
+  /// The algorithm for a call; the same on every rank that is given the same numbers.
+  ///
+  /// Needs:  `bytes` is the size of one rank's vector; of the whole result for an all_gather; of one block for a
+  ///         gather, scatter or all_to_all; 0 where ranks do not know of each other's sizes (the forms in _v)
+  /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`
+  /// Errors: invalid_argument for an operation that has no row, such as a send
+  [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative) const {
+    const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
+    if (wanted != algorithm{} && (commutative || !find_implementation(kind, wanted)->needs_commutative)) return wanted;
+    for (const selection_row& row : rows()) {
+      if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
+          (commutative || !row.needs_commutative)) {
+        return row.algorithm;
+      }
+    }
+    throw error(errc::invalid_argument, "no algorithm is listed for " + std::string{name(kind)});
+  }
+
+  /// From now on the operation is carried out by that algorithm. Where a functor does not commute and the algorithm
+  /// needs it to, the table decides as before.
+  ///
+  /// Errors: invalid_argument if the operation has no such algorithm; the table is unchanged then
+  constexpr void override_with(operation_kind kind, algorithm wanted) {
+    if (find_implementation(kind, wanted) == nullptr) {
+      throw error(errc::invalid_argument, "\"" + std::string{collective::to_string(wanted)} +
+                                              "\" is not an algorithm of " + std::string{name(kind)} +
+                                              "; these are " + list_of(kind));
+    }
+    overrides_[static_cast<std::size_t>(kind)] = wanted;
+  }
+
+  /// The same for each of "all_reduce=ring,broadcast=binomial"; nothing for "".
+  ///
+  /// Errors: invalid_argument that names the part that is wrong and what could stand there; the table is unchanged then
+  void override_with(std::string_view spec) {
+    selection_table changed = *this;
+    std::array<bool, operations> named{};
+    for (std::string_view rest = spec; !spec.empty();) {
+      const std::size_t comma = rest.find(',');
+      const std::string_view part = rest.substr(0, comma);
+      const auto [kind, wanted] = parse(spec, part);
+      if (named[static_cast<std::size_t>(kind)]) refuse(spec, part, std::string{name(kind)} + " is named twice");
+      named[static_cast<std::size_t>(kind)] = true;
+      changed.override_with(kind, wanted);
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+    *this = changed;
+  }
+
+  [[nodiscard]] constexpr std::span<const selection_row> rows() const noexcept { return {rows_.data(), row_count_}; }
+
+  /// The override of an operation, if it has one.
+  [[nodiscard]] constexpr std::optional<algorithm> override_of(operation_kind kind) const noexcept {
+    const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
+    return wanted == algorithm{} ? std::nullopt : std::optional{wanted};
+  }
+
+  /// One line for each row, in the order in which they are tried.
+  [[nodiscard]] std::string to_string() const {
+    std::string text = line("operation", "algorithm", "from bytes", "from ranks", "functor");
+    const auto functor = [](bool commutative) { return std::string_view{commutative ? "commutative" : "any"}; };
+    for (unsigned k = 1; k < operations; ++k) {
+      const auto kind = static_cast<operation_kind>(k);
+      if (const auto wanted = override_of(kind)) {
+        text += line(name(kind), collective::to_string(*wanted), "override", "override",
+                     functor(find_implementation(kind, *wanted)->needs_commutative));
+      }
+      for (const selection_row& row : rows()) {
+        if (row.operation != kind) continue;
+        text += line(name(kind), collective::to_string(row.algorithm), std::to_string(row.min_bytes),
+                     std::to_string(row.min_ranks), functor(row.needs_commutative));
+      }
+    }
+    return text;
+  }
+
+  static constexpr std::size_t capacity = 64;
+
+ private:
+  static constexpr std::size_t operations = static_cast<std::size_t>(last_operation_kind) + 1;
+
+  [[nodiscard]] static std::string line(std::string_view operation, std::string_view how, std::string_view bytes,
+                                        std::string_view ranks, std::string_view functor) {
+    std::string text{operation};
+    const auto at = [&text](std::size_t column, std::string_view word) {
+      text.resize(column, ' ');
+      text += word;
+    };
+    at(18, how);
+    at(42, bytes);
+    at(54, ranks);
+    at(66, functor);
+    return text + "\n";
+  }
+
+  [[nodiscard]] static std::string list_of(operation_kind kind) {
+    std::string text;
+    for (const implementation& i : implementations) {
+      if (i.operation == kind) text += (text.empty() ? "" : ", ") + std::string{collective::to_string(i.algorithm)};
+    }
+    return text;
+  }
+  [[nodiscard]] static std::string list_of_operations() {
+    std::string text;
+    for (const implementation* i = std::begin(implementations); i != std::end(implementations); ++i) {
+      if (i != std::begin(implementations) && i->operation == (i - 1)->operation) continue;
+      text += (text.empty() ? "" : ", ") + std::string{name(i->operation)};
+    }
+    return text;
+  }
+
+  [[noreturn]] static void refuse(std::string_view spec, std::string_view part, const std::string& why) {
+    throw error(errc::invalid_argument,
+                "algorithms \"" + std::string{spec} + "\": in \"" + std::string{part} + "\", " + why);
+  }
+
+  struct choice {
+    operation_kind operation;
+    collective::algorithm algorithm;
+  };
+  [[nodiscard]] static choice parse(std::string_view spec, std::string_view part) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos) refuse(spec, part, "expected operation=algorithm, such as all_reduce=ring");
+    const std::string_view operation = part.substr(0, equals);
+    const std::string_view how = part.substr(equals + 1);
+    const auto kind = operation_kind_of(operation);
+    if (!kind || list_of(*kind).empty()) {
+      refuse(spec, part, "\"" + std::string{operation} + "\" is not an operation with algorithms; these are " +
+                             list_of_operations());
+    }
+    const auto wanted = algorithm_of(how);
+    if (!wanted || find_implementation(*kind, *wanted) == nullptr) {
+      refuse(spec, part, "\"" + std::string{how} + "\" is not an algorithm of " + std::string{operation} +
+                             "; these are " + list_of(*kind));
+    }
+    return {*kind, *wanted};
+  }
+
+  std::array<selection_row, capacity> rows_{};
+  std::size_t row_count_ = 0;
+  std::array<algorithm, operations> overrides_{};
+};
+
+/// Into how many segments a pipeline cuts a vector: as many as balance the rounds that it takes to fill against the
+/// size of a message, none of them under 32 KiB.
+///
+/// Needs: `a` is circulant or chain; 1 for all others
+[[nodiscard]] constexpr int pipeline_segments(algorithm a, std::size_t bytes, int ranks) noexcept {
+  if (ranks < 3 || (a != algorithm::circulant && a != algorithm::chain)) return 1;
+  const auto rounds_to_fill = static_cast<std::size_t>(a == algorithm::chain ? ranks - 2 : ceil_log2(ranks) - 1);
+  constexpr std::size_t most = 1 << 20;
+  const std::size_t messages = bytes / 32768 < most ? bytes / 32768 : most;
+  std::size_t least = 1;
+  for (std::size_t above = messages + 1; least + 1 < above;) {
+    const std::size_t middle = (least + above) / 2;
+    (middle * middle <= rounds_to_fill * messages ? least : above) = middle;
+  }
+  return static_cast<int>(least);
+}
+
+/// How many blocks a rank has in flight each way in a pairwise all_to_all of blocks of that many bytes.
+[[nodiscard]] constexpr int exchange_window(std::size_t block_bytes) noexcept { return block_bytes <= 32768 ? 32 : 4; }
+
+}  // namespace cohort::collective

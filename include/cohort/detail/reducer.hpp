@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+// A reduction without its types: what code that only moves bytes needs to combine what arrived.
+// Made by make_reducer in fold.hpp, used by collective/execute.hpp.
+#pragma once
+
+#include <cohort/collective/schedule.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cohort::detail {
+
+/// Element type and functor behind three function pointers.
+///
+/// Needs:    counts in elements; dst and src do not overlap, but in `prepare` and `finish` they may be the same
+/// Errors:   what the functor throws, with dst half done
+/// Lifetime: `op` is borrowed: the functor must outlive the reducer and every copy of it
+struct reducer {
+  /// dst[i] = op(src[i], dst[i]) on side::left, op(dst[i], src[i]) on side::right.
+  void (*fold)(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, collective::side where);
+  /// dst[i] = what this rank contributes for src[i]; null where that is src[i].
+  void (*prepare)(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, int ranks);
+  /// dst[i] = what the caller gets for the combined src[i]; null where that is src[i].
+  void (*finish)(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, int ranks);
+  const void* op;
+  std::size_t element_bytes;
+  std::uint16_t element_type;  ///< element_type_id
+  std::uint16_t functor;       ///< functor_id
+  bool commutative;            ///< false: rank order must be kept
+};
+
+}  // namespace cohort::detail

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSL-1.0
+// The one error type of the library: what went wrong, on which rank, in which operation, and what to do.
+// Thrown at `co_await` (or returned by `as_result`); every layer above the sockets speaks these codes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace cohort {
+
+/// Every way in which a call can fail. The text of each is in `error_category::message`.
+enum class errc : int {
+  aborted = 1,           ///< another rank gave up: it dropped an operation, threw, or left
+  cancelled,             ///< this rank asked for it, through a stop token or a cancellation slot
+  timed_out,             ///< a deadline passed; the text lists who has not arrived
+  peer_lost,             ///< a rank died or closed its connections without saying goodbye
+  peer_unresponsive,     ///< a rank sends no heartbeat: stopped, or cut off
+  mismatch,              ///< two ranks called different things under the same number
+  truncated,             ///< a message is longer than the buffer that was posted for it
+  invalid_argument,      ///< an argument was refused before a byte was sent
+  not_a_member,          ///< the calling process is not in this communicator
+  closed,                ///< the communicator was moved from, or has left its world
+  bad_environment,       ///< a launcher's variables are missing, half set, or malformed
+  rendezvous_timeout,    ///< not every rank joined in time; the text names those missing
+  duplicate_rank,        ///< two processes claim the same rank
+  world_size_mismatch,   ///< two processes disagree on the number of ranks
+  wrong_job,             ///< a connection from another job, or from an older epoch
+  version_mismatch,      ///< two ranks speak different versions of the wire protocol
+  protocol_error,        ///< bytes that no version of this protocol sends
+  cannot_resolve,        ///< a host name has no address
+  connection_refused,    ///< nothing listens at an address
+  address_in_use,        ///< a port to listen on is taken
+  insecure_network,      ///< a non-loopback address without a job secret
+  user_function_failed,  ///< a reduction functor or another function of the caller's threw
+  store_failed,          ///< the rendezvous store refused a request or went away
+  out_of_memory,         ///< no memory for a message or for scratch space
+  io_error,              ///< the operating system refused; the text carries its words
+};
+
+class error_category_type final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "cohort"; }
+  [[nodiscard]] std::string message(int value) const override {
+    switch (static_cast<errc>(value)) {
+      case errc::aborted: return "aborted by another rank";
+      case errc::cancelled: return "cancelled";
+      case errc::timed_out: return "timed out";
+      case errc::peer_lost: return "a rank was lost";
+      case errc::peer_unresponsive: return "a rank does not respond";
+      case errc::mismatch: return "ranks called different operations";
+      case errc::truncated: return "message longer than the buffer";
+      case errc::invalid_argument: return "invalid argument";
+      case errc::not_a_member: return "not a member of this communicator";
+      case errc::closed: return "communicator is closed";
+      case errc::bad_environment: return "bad launch environment";
+      case errc::rendezvous_timeout: return "not every rank joined";
+      case errc::duplicate_rank: return "rank claimed twice";
+      case errc::world_size_mismatch: return "world sizes differ";
+      case errc::wrong_job: return "connection from another job";
+      case errc::version_mismatch: return "protocol versions differ";
+      case errc::protocol_error: return "protocol error";
+      case errc::cannot_resolve: return "host name cannot be resolved";
+      case errc::connection_refused: return "connection refused";
+      case errc::address_in_use: return "address in use";
+      case errc::insecure_network: return "non-loopback address without a secret";
+      case errc::user_function_failed: return "a user function threw";
+      case errc::store_failed: return "rendezvous store failed";
+      case errc::out_of_memory: return "out of memory";
+      case errc::io_error: return "input/output error";
+    }
+    return "unknown cohort error";
+  }
+};
+
+[[nodiscard]] inline const std::error_category& error_category() noexcept {
+  static const error_category_type instance;
+  return instance;
+}
+
+[[nodiscard]] inline std::error_code make_error_code(errc code) noexcept {
+  return {static_cast<int>(code), error_category()};
+}
+
+/// Where an error happened. Ranks are ranks of the world; -1 and "" mean "does not apply".
+struct error_details {
+  int rank = -1;                       ///< the rank on which it was thrown
+  int peer = -1;                       ///< the rank at fault, when one is known
+  std::string host{};                  ///< the host of `rank`
+  std::string operation{};             ///< "all_reduce", "connect", ...
+  std::string group{};                 ///< name of the communicator
+  std::int64_t sequence = -1;          ///< number of the collective on its communicator
+  std::chrono::nanoseconds elapsed{};  ///< from the call to the failure
+};
+
+/// An error of the library.
+///
+/// Result:   `code()` compares equal to an `errc`; `what()` is one sentence that names rank and operation
+/// Lifetime: copies are cheap and never throw
+class error : public std::system_error {
+ public:
+  error(errc code, const std::string& text) : error(code, text, error_details{}) {}
+  error(errc code, const std::string& text, error_details details)
+      : std::system_error(make_error_code(code)),
+        text_(std::make_shared<const std::string>(text)),
+        details_(std::make_shared<const error_details>(std::move(details))) {}
+
+  [[nodiscard]] const char* what() const noexcept override { return text_->c_str(); }
+  [[nodiscard]] errc condition() const noexcept { return static_cast<errc>(code().value()); }
+  [[nodiscard]] int rank() const noexcept { return details_->rank; }
+  [[nodiscard]] int peer() const noexcept { return details_->peer; }
+  [[nodiscard]] const std::string& host() const noexcept { return details_->host; }
+  [[nodiscard]] const std::string& operation() const noexcept { return details_->operation; }
+  [[nodiscard]] const std::string& group() const noexcept { return details_->group; }
+  [[nodiscard]] std::int64_t sequence() const noexcept { return details_->sequence; }
+  [[nodiscard]] std::chrono::nanoseconds elapsed() const noexcept { return details_->elapsed; }
+
+ private:
+  std::shared_ptr<const std::string> text_;
+  std::shared_ptr<const error_details> details_;
+};
+
+}  // namespace cohort
+
+template <>
+struct std::is_error_code_enum<cohort::errc> : std::true_type {};

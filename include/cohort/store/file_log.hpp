@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSL-1.0
+// An append-only file of records that several processes share: locking, appending, reading what is new, and
+// refusing what no version of it wrote. The part of file_store that knows the operating system.
+#pragma once
+
+#include <cohort/detail/byte_codec.hpp>
+#include <cohort/store.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace cohort::detail {
+
+/// The file: a header of 64 bytes (magic, job, end of the last whole record), then records of 16 bytes and a key and
+/// a value. A process that is killed while it appends leaves bytes behind the end, which the next one overwrites.
+class file_log {
+ public:
+  enum class record_kind : std::uint8_t { set = 1, erase = 2 };
+  static constexpr std::uint64_t header_bytes = 64;
+  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
+
+  file_log(std::string path, std::uint64_t job, deadline until) : path_(std::move(path)), job_(job) {
+    file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (file_ < 0) refuse("cannot be opened: " + system_text());
+    try {
+      const lock held(*this, F_WRLCK, until);
+      struct stat about {};
+      if (::fstat(file_, &about) != 0) refuse("cannot be examined: " + system_text());
+      if (!S_ISREG(about.st_mode)) refuse("is not a plain file");
+      if (about.st_size == 0) write_header();
+      check_header();
+    } catch (...) {
+      ::close(file_);
+      throw;
+    }
+  }
+  file_log(file_log&& other) noexcept
+      : path_(std::move(other.path_)),
+        job_(other.job_),
+        file_(std::exchange(other.file_, -1)),
+        read_to_(other.read_to_) {}
+  file_log& operator=(file_log&&) = delete;
+  ~file_log() {
+    if (file_ >= 0) ::close(file_);
+  }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  /// The lock of the file, shared (F_RDLCK) or exclusive (F_WRLCK), for one scope.
+  class lock {
+   public:
+    lock(const file_log& log, short kind, deadline until) : log_(&log) {
+      const auto started = std::chrono::steady_clock::now();
+      const deadline last = std::max(until, started + store_grace);
+      for (auto pause = std::chrono::microseconds(100); !log.try_lock(kind);
+           pause = std::min(pause * 2, longest_pause)) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now >= last) {
+          throw error(errc::timed_out, log.describe() + ": another process holds its lock since " +
+                                           duration_text(now - started) + "; is that process stopped?");
+        }
+        pause_for(pause);
+      }
+    }
+    lock(const lock&) = delete;
+    lock& operator=(const lock&) = delete;
+    ~lock() { (void)log_->try_lock(F_UNLCK); }
+
+   private:
+    const file_log* log_;
+  };
+
+  /// Calls `apply(kind, key, value)` for every record since the last call. Needs the lock.
+  template <class Apply>
+  void read_new(const store_limits& limits, const Apply& apply) {
+    const std::uint64_t end = committed();
+    std::string body;
+    while (read_to_ < end) {
+      const std::uint64_t at = read_to_;
+      unsigned char head[record_bytes] = {};
+      if (end - at < record_bytes) malformed(at, "half a record");
+      read_at(at, reinterpret_cast<char*>(head), record_bytes);
+      const auto kind = static_cast<record_kind>(head[0]);
+      const std::uint64_t key_size = get_little<std::uint32_t>(head + 4);
+      const std::uint64_t value_size = get_little<std::uint32_t>(head + 8);
+      if (kind != record_kind::set && kind != record_kind::erase) malformed(at, "a record of an unknown kind");
+      if (key_size == 0 || key_size > limits.key || value_size > limits.value) malformed(at, "a length out of bounds");
+      if (key_size + value_size > end - at - record_bytes) malformed(at, "a record that reaches past the end");
+      body.resize(static_cast<std::size_t>(key_size + value_size));
+      read_at(at + record_bytes, body.data(), body.size());
+      if (check_sum(head, body) != get_little<std::uint32_t>(head + 12)) malformed(at, "a wrong check sum");
+      const std::string_view all(body);
+      apply(kind, all.substr(0, static_cast<std::size_t>(key_size)), all.substr(static_cast<std::size_t>(key_size)));
+      read_to_ = at + record_bytes + key_size + value_size;
+    }
+  }
+
+  /// Appends one record. Needs the exclusive lock, and every record read.
+  void append(record_kind kind, std::string_view key, std::string_view value) {
+    std::string record;
+    byte_writer to(record);
+    to.number(static_cast<std::uint32_t>(kind)).number(static_cast<std::uint32_t>(key.size()));
+    to.number(static_cast<std::uint32_t>(value.size()));
+    std::string body(key);
+    body += value;
+    to.number(check_sum(reinterpret_cast<const unsigned char*>(record.data()), body));
+    record += body;
+    const std::uint64_t end = read_to_ + record.size();
+    if (end > most_bytes)
+      refuse("is full: it keeps every change and is limited to " + std::to_string(most_bytes) + " bytes");
+    write_at(read_to_, record);
+    std::string mark;
+    byte_writer(mark).number(end);
+    write_at(end_offset, mark);
+    read_to_ = end;
+  }
+
+  [[nodiscard]] std::string describe() const { return "the store in file " + path_; }
+
+  static void pause_for(std::chrono::microseconds time) noexcept {
+    timespec left{static_cast<time_t>(time.count() / 1000000), static_cast<long>(time.count() % 1000000 * 1000)};
+    ::nanosleep(&left, nullptr);
+  }
+  static constexpr std::chrono::microseconds longest_pause{10000};
+
+ private:
+  static constexpr std::uint64_t record_bytes = 16;
+  static constexpr std::uint64_t job_offset = 16;
+  static constexpr std::uint64_t end_offset = 32;
+  static constexpr std::string_view magic{"cohort store 1\n\0", 16};
+
+  [[nodiscard]] static std::string system_text() { return std::generic_category().message(errno); }
+  [[nodiscard]] static std::uint32_t check_sum(const unsigned char* head, std::string_view body) noexcept {
+    const std::uint64_t h = fnv1a(body, fnv1a({reinterpret_cast<const char*>(head), 12}));
+    return static_cast<std::uint32_t>(h ^ (h >> 32));
+  }
+
+  [[noreturn]] void refuse(const std::string& why) const { throw error(errc::store_failed, describe() + " " + why); }
+  [[noreturn]] void malformed(std::uint64_t offset, const std::string& what) const {
+    refuse("is malformed at offset " + std::to_string(offset) + ": " + what + "; remove it and start the job again");
+  }
+
+  // A lock of the open file where there is one: the older kind is lost when any descriptor of the file is closed,
+  // and does not keep two threads apart.
+  [[nodiscard]] bool try_lock(short kind) const {
+    struct flock range {};
+    range.l_type = kind;
+    range.l_whence = SEEK_SET;
+    range.l_len = 1;
+#ifdef F_OFD_SETLK
+    const int command = F_OFD_SETLK;
+#else
+    const int command = F_SETLK;
+#endif
+    while (::fcntl(file_, command, &range) != 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EACCES) return false;
+      if (kind == F_UNLCK) return false;  // called by a destructor; the lock goes with the descriptor
+      refuse("cannot be locked: " + system_text());
+    }
+    return true;
+  }
+
+  void write_header() {
+    std::string header(magic);
+    byte_writer to(header);
+    to.number(job_).number(std::uint64_t{0}).number(header_bytes);
+    header.resize(header_bytes, '\0');
+    write_at(0, header);
+  }
+
+  void check_header() {
+    struct stat about {};
+    if (::fstat(file_, &about) != 0) refuse("cannot be examined: " + system_text());
+    if (static_cast<std::uint64_t>(about.st_size) < header_bytes) malformed(0, "too short for a store");
+    char head[header_bytes] = {};
+    read_at(0, head, sizeof head);
+    if (std::string_view(head, magic.size()) != magic) malformed(0, "not a file of this library");
+    const auto job = get_little<std::uint64_t>(reinterpret_cast<const unsigned char*>(head) + job_offset);
+    if (job != job_) {
+      throw error(errc::wrong_job, describe() + " belongs to another job: it holds job id " + std::to_string(job) +
+                                       ", this one is " + std::to_string(job_) + "; remove it or choose another path");
+    }
+    read_to_ = header_bytes;
+    (void)committed();
+  }
+
+  [[nodiscard]] std::uint64_t committed() const {
+    struct stat about {};
+    if (::fstat(file_, &about) != 0) refuse("cannot be examined: " + system_text());
+    if (about.st_nlink == 0) refuse("was deleted while it was in use");
+    unsigned char mark[8] = {};
+    read_at(end_offset, reinterpret_cast<char*>(mark), sizeof mark);
+    const auto end = get_little<std::uint64_t>(mark);
+    if (end < read_to_ || end > static_cast<std::uint64_t>(about.st_size)) {
+      malformed(end_offset,
+                "an end at " + std::to_string(end) + " in a file of " + std::to_string(about.st_size) + " bytes");
+    }
+    return end;
+  }
+
+  void read_at(std::uint64_t offset, char* to, std::size_t size) const {
+    for (std::size_t done = 0; done < size;) {
+      const ssize_t n = ::pread(file_, to + done, size - done, static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) refuse("cannot be read: " + system_text());
+      if (n == 0) malformed(offset + done, "the file ends in the middle of a record");
+      done += static_cast<std::size_t>(n);
+    }
+  }
+
+  void write_at(std::uint64_t offset, std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t n = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) refuse("cannot be written: " + system_text());
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+      offset += static_cast<std::uint64_t>(n);
+    }
+  }
+
+  std::string path_;
+  std::uint64_t job_;
+  int file_ = -1;
+  std::uint64_t read_to_ = 0;
+};
+
+}  // namespace cohort::detail

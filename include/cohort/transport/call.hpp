@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSL-1.0
+// The record of one operation in flight and of the communicator that it belongs to. An operation's frame
+// holds its call; the engine finds deadlines, stop requests and pending transfers through it. The bodies
+// need the engine and come with engine.hpp.
+#pragma once
+
+#include <cohort/collective/select.hpp>
+#include <cohort/transport/fault.hpp>
+#include <cohort/transport/request.hpp>
+#include <cohort/transport/signature.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cohort {
+
+namespace transport {
+class engine;
+}
+
+class call;
+
+/// One communicator on one rank: who is in it, what was called on it, and why it failed, if it has.
+class group {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  group(std::shared_ptr<transport::engine> engine, std::uint32_t context, std::string name, std::vector<int> members,
+        int rank);
+  group(const group&) = delete;
+  group& operator=(const group&) = delete;
+  virtual ~group();
+
+  [[nodiscard]] transport::engine& engine() const noexcept { return *engine_; }
+  [[nodiscard]] const std::shared_ptr<transport::engine>& shared_engine() const noexcept { return engine_; }
+  [[nodiscard]] std::uint32_t context() const noexcept { return context_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(members_.size()); }
+  [[nodiscard]] const std::vector<int>& members() const noexcept { return members_; }
+  [[nodiscard]] int world_rank(int r) const noexcept { return members_[static_cast<std::size_t>(r)]; }
+  [[nodiscard]] int rank_of(int world_rank) const noexcept;
+  [[nodiscard]] bool is_member() const noexcept { return rank_ >= 0; }
+
+  [[nodiscard]] const std::shared_ptr<const transport::fault>& failure() const noexcept { return failure_; }
+
+  /// The number of the next collective: the order of calls is the order of numbers.
+  [[nodiscard]] std::int64_t next_sequence() noexcept { return next_sequence_++; }
+
+  std::chrono::nanoseconds default_timeout = std::chrono::minutes{5};
+  collective::selection_table selection{};
+  /// Whether operands are combined as if no functor commuted.
+  bool ordered = false;
+
+  // --- the wavefront: what heartbeats tell of this communicator; any thread may read
+  void note_entered(std::int64_t sequence, const transport::signature& s) noexcept;
+  void note_completed(std::int64_t sequence) noexcept;
+  [[nodiscard]] transport::arrival arrival() const;
+
+  /// The signature of a recent collective, while it is remembered.
+  [[nodiscard]] std::optional<transport::signature> recent(std::int64_t sequence) const noexcept;
+  [[nodiscard]] std::int64_t last_entered() const noexcept { return entered_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class transport::engine;
+  friend class call;
+
+  std::shared_ptr<transport::engine> engine_;
+  std::uint32_t context_;
+  std::string name_;
+  std::vector<int> members_;
+  int rank_;
+  std::shared_ptr<const transport::fault> failure_{};
+  call* first_active_ = nullptr;
+  std::int64_t next_sequence_ = 0;
+
+  static constexpr std::size_t remembered = 64;
+  struct past_call {
+    std::atomic<std::uint64_t> bits{0};
+    std::atomic<std::uint64_t> count{0};
+  };
+  // A seqlock: `version_` is odd while the words below it change.
+  std::atomic<std::uint32_t> version_{0};
+  std::atomic<std::int64_t> entered_{-1};
+  std::atomic<std::int64_t> completed_{-1};
+  std::array<past_call, remembered> recent_{};  // number n is at n modulo remembered
+};
+
+/// One operation in flight.
+class call {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  struct options {
+    std::optional<std::chrono::nanoseconds> timeout{};
+    std::stop_token stop{};
+    options() = default;
+  };
+
+  call(std::shared_ptr<group> home, std::int64_t sequence, const transport::signature& signature, options chosen);
+  call(const call&) = delete;
+  call& operator=(const call&) = delete;
+  ~call();
+
+  [[nodiscard]] group& home() const noexcept { return *home_; }
+  [[nodiscard]] transport::engine& engine() const noexcept { return home_->engine(); }
+  [[nodiscard]] std::int64_t sequence() const noexcept { return sequence_; }
+  [[nodiscard]] const transport::signature& signature() const noexcept { return signature_; }
+  [[nodiscard]] clock::time_point started() const noexcept { return started_; }
+  [[nodiscard]] bool finished() const noexcept { return finished_; }
+  [[nodiscard]] bool is_collective() const noexcept { return sequence_ >= 0; }
+
+  /// Any thread: the operation is to be cancelled, which fails its communicator.
+  void request_stop() noexcept;
+
+  /// What the body waits for at this moment.
+  transport::transfer_set* waiting = nullptr;
+
+  /// The error that this operation reports when its communicator has failed.
+  [[nodiscard]] error failure() const;
+
+  /// Called once by the body's end, whatever the end.
+  void finish() noexcept;
+
+ private:
+  friend class transport::engine;
+
+  struct stopper {
+    call* self;
+    void operator()() const noexcept;
+  };
+
+  std::shared_ptr<group> home_;
+  std::int64_t sequence_;
+  transport::signature signature_;
+  clock::time_point started_;
+  clock::time_point deadline_ = clock::time_point::max();
+  clock::time_point verdict_by_ = clock::time_point::max();
+  bool finished_ = false;
+  std::atomic<bool> stop_requested_{false};
+  call* previous_ = nullptr;
+  call* next_ = nullptr;
+  std::optional<std::stop_callback<stopper>> on_stop_{};
+};
+
+}  // namespace cohort

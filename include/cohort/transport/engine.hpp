@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSL-1.0
+// What moves a world on one rank: a single-threaded engine that is driven by whoever waits. It resumes
+// coroutines, watches deadlines and stop requests, and spreads failures. Transports derive from it.
+#pragma once
+
+#include <cohort/detail/byte_buffer.hpp>
+#include <cohort/transport/call.hpp>
+#include <cohort/transport/fault.hpp>
+#include <cohort/transport/request.hpp>
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <coroutine>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cohort::transport {
+
+class engine {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  engine(int rank, int size) noexcept : rank_(rank), size_(size) {}
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  virtual ~engine() = default;
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+  [[nodiscard]] virtual std::string host() const { return {}; }
+
+  // --- driving: by one thread at a time, the one that waits
+  /// One turn: moves what can be moved without waiting, then resumes what became ready.
+  bool poll();
+  /// Spins, then yields, then sleeps until `done()`.
+  template <class Done>
+  void drive_until(Done done);
+  /// A turn of everything that must move for this rank to move; more than `poll` where ranks share a thread.
+  virtual bool turn() { return poll(); }
+  /// Sleeps until something happens, or until `until`.
+  void sleep(clock::time_point until) { sleep_until(std::min(until, next_deadline_)); }
+  [[nodiscard]] clock::time_point next_deadline() const noexcept { return next_deadline_; }
+
+  // --- resumption: nothing is resumed from inside a transport, only from the top of a turn
+  void resume_later(std::coroutine_handle<> h) {
+    resume_later([](void* frame) { std::coroutine_handle<>::from_address(frame).resume(); }, h.address());
+  }
+  void resume_later(void (*resume)(void*), void* argument) {
+    ready_.push_back({resume, argument});
+    if (turn_depth_ == 0) schedule_turn();
+  }
+  /// Takes back every resumption with this argument: what it would resume is being destroyed.
+  void forget(const void* argument) noexcept;
+
+  // --- transfers
+  /// Withdraws a request that is not complete: afterwards the transport touches neither it nor its pieces.
+  virtual void withdraw(request& r) = 0;
+  void complete(request& r);
+
+  // --- failure
+  /// Tells the world that something went wrong here; every rank will be told the same first cause. Gives what is
+  /// known of it now, which may be an earlier one than `f`; null while a judgement is awaited.
+  virtual std::shared_ptr<const fault> report(fault f, const group& where) = 0;
+  /// Fails what the fault concerns, at once.
+  void deliver(const std::shared_ptr<const fault>& f);
+  /// The operation was dropped in flight: the others must not wait for it.
+  void abandon(call& c);
+  /// A message and what this rank does do not fit together.
+  void report_mismatch(const group& g, std::int64_t sequence, int culprit, errc code, std::string text);
+
+  // --- communicators
+  void add(group& g) {
+    groups_.push_back(&g);
+    group_added(g);
+  }
+  void remove(group& g);
+  [[nodiscard]] group* find(std::uint32_t context) const noexcept;
+  /// A collective is entered: messages that came for its number must have its signature.
+  virtual void entered(const call& c) = 0;
+  void watch_deadline(clock::time_point t) {
+    if (t < next_deadline_) {
+      next_deadline_ = t;
+      deadline_moved(t);
+    }
+  }
+  /// Any thread: there is something to attend to besides messages.
+  void request_attention() noexcept {
+    attention_.store(true, std::memory_order_release);
+    wake();
+  }
+
+  [[nodiscard]] detail::buffer_cache& scratch() noexcept { return scratch_; }
+
+  /// A fault of one communicator is its own; that of a rank concerns every communicator that the rank is in.
+  [[nodiscard]] static bool concerns(const fault& f, const group& g) noexcept {
+    if (f.context != every_context) return f.context == g.context();
+    return f.culprit < 0 || g.rank_of(f.culprit) >= 0;
+  }
+
+ protected:
+  /// As `request_attention`, where the caller wakes the engine itself.
+  void attention_needed() noexcept { attention_.store(true, std::memory_order_release); }
+  /// Moves messages without waiting; true if anything moved.
+  virtual bool progress() = 0;
+  /// Blocks until a message can move, `wake` is called, or the time has come.
+  virtual void sleep_until(clock::time_point until) = 0;
+  virtual void wake() noexcept = 0;
+  /// Something became ready outside a turn: whoever runs this engine should soon take one.
+  virtual void schedule_turn() {}
+  virtual void deadline_moved(clock::time_point) {}
+  /// Hands over faults that other threads judged.
+  virtual void collect_faults(std::vector<std::shared_ptr<const fault>>& into) = 0;
+  virtual void group_added(group&) {}
+  virtual void group_removed(group&) {}
+  /// The last communicator of this world on this rank is gone: say goodbye.
+  virtual void leave() {}
+
+  [[nodiscard]] const std::vector<group*>& groups() const noexcept { return groups_; }
+  bool run_ready();
+  bool attend();
+
+ private:
+  struct resumption {
+    void (*resume)(void*);
+    void* argument;
+  };
+
+  void check_deadlines(clock::time_point now);
+  [[nodiscard]] fault overdue(const call& c, clock::time_point now) const;
+  void report_and_deliver(fault f, const group& where) {
+    if (const auto known = report(std::move(f), where)) deliver(known);
+  }
+  void fail(group& g, const std::shared_ptr<const fault>& f);
+
+  int rank_;
+  int size_;
+  std::vector<resumption> ready_{};
+  std::size_t ready_head_ = 0;
+  int turn_depth_ = 0;
+  unsigned turns_ = 0;
+  std::atomic<bool> attention_{false};
+  clock::time_point next_deadline_ = clock::time_point::max();
+  std::vector<group*> groups_{};
+  detail::buffer_cache scratch_{};
+};
+
+template <class Done>
+void engine::drive_until(Done done) {
+  // With more ranks than cores a pure spin costs milliseconds: after a few turns the core is offered to others.
+  constexpr int spins = 50;
+  constexpr auto patience = std::chrono::milliseconds{1};
+  int idle = 0;
+  clock::time_point idle_since{};
+  while (!done()) {
+    if (turn()) {
+      idle = 0;
+      continue;
+    }
+    if (++idle <= spins) continue;
+    if (idle == spins + 1) idle_since = clock::now();
+    ::sched_yield();
+    if (clock::now() - idle_since < patience) continue;
+    sleep(clock::time_point::max());
+  }
+}
+
+}  // namespace cohort::transport
+
+#include <cohort/transport/impl/call.hpp>
+#include <cohort/transport/impl/engine.hpp>

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+// The header of every message between two ranks: 48 bytes with context, number and fingerprint. Pure: written
+// and read by tcp_connection.hpp, which checks every length before it believes it.
+#pragma once
+
+#include <cohort/detail/byte_codec.hpp>
+#include <cohort/transport/request.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace cohort::transport {
+
+enum class frame_kind : std::uint8_t {
+  message = 1,   ///< header and payload at once
+  announce = 2,  ///< a long message waits at the sender under `ticket`
+  grant = 3,     ///< its receive is posted: send it
+  data = 4,      ///< the payload that was announced under `ticket`
+  credit = 5,    ///< `bytes` of early-message space are free again
+  goodbye = 6,   ///< the sender has left the world: it sends nothing more, and receives nothing
+};
+
+struct frame {
+  static constexpr std::size_t size = 48;
+  using bytes_type = std::array<unsigned char, size>;
+
+  frame_kind kind{};
+  std::uint64_t ticket = 0;
+  envelope header{};  ///< without `source`: the connection knows it
+
+  [[nodiscard]] bytes_type encode() const noexcept {
+    bytes_type b{};
+    b[0] = static_cast<unsigned char>(kind);
+    b[1] = header.tagged ? 1 : 0;
+    detail::put_little(&b[4], header.context);
+    detail::put_little(&b[8], header.sequence);
+    detail::put_little(&b[16], header.bytes);
+    detail::put_little(&b[24], ticket);
+    detail::put_little(&b[32], header.call.count);
+    detail::put_little(&b[40], header.call.packed());
+    return b;
+  }
+
+  /// False for bytes that no rank of this version sends.
+  [[nodiscard]] static bool decode(const unsigned char* b, frame& f) noexcept {
+    const bool kind_known = b[0] >= 1 && b[0] <= 6;
+    const bool reserved_clear = b[1] <= 1 && b[2] == 0 && b[3] == 0 && detail::get_little<std::uint32_t>(b + 12) == 0;
+    if (!kind_known || !reserved_clear) return false;
+    f.kind = static_cast<frame_kind>(b[0]);
+    f.header.tagged = b[1] == 1;
+    f.header.context = detail::get_little<std::uint32_t>(b + 4);
+    f.header.sequence = detail::get_little<std::uint32_t>(b + 8);
+    f.header.bytes = detail::get_little<std::uint64_t>(b + 16);
+    f.ticket = detail::get_little<std::uint64_t>(b + 24);
+    f.header.call =
+        signature::unpack(detail::get_little<std::uint64_t>(b + 40), detail::get_little<std::uint64_t>(b + 32));
+    return f.header.bytes <= (std::uint64_t{1} << 56);
+  }
+};
+
+}  // namespace cohort::transport

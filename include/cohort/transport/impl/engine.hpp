@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of transport/engine.hpp: the turn, the deadlines, and how one failure reaches every operation.
+#pragma once
+
+#include <cohort/transport/engine.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::transport {
+
+inline bool engine::poll() {
+  ++turn_depth_;
+  bool moved = progress();
+  if (attention_.load(std::memory_order_relaxed) && attention_.exchange(false, std::memory_order_acquire)) {
+    moved = attend() || moved;
+  }
+  // The clock is read rarely: a deadline may be noticed a few microseconds late.
+  if (next_deadline_ != clock::time_point::max() && (++turns_ % 64 == 0 || !moved)) {
+    if (const auto now = clock::now(); now >= next_deadline_) check_deadlines(now);
+  }
+  --turn_depth_;
+  return run_ready() || moved;
+}
+
+inline bool engine::run_ready() {
+  if (ready_head_ == ready_.size()) return false;
+  ++turn_depth_;
+  // A resumed coroutine may wait in a blocking way and so take turns of its own: the queue is consumed by index.
+  while (ready_head_ < ready_.size()) {
+    const resumption next = ready_[ready_head_++];
+    if (ready_head_ == ready_.size()) {
+      ready_.clear();
+      ready_head_ = 0;
+    }
+    if (next.resume != nullptr) next.resume(next.argument);
+  }
+  --turn_depth_;
+  return true;
+}
+
+inline void engine::forget(const void* argument) noexcept {
+  for (std::size_t i = ready_head_; i < ready_.size(); ++i) {
+    if (ready_[i].argument == argument) ready_[i] = {nullptr, nullptr};
+  }
+}
+
+inline void engine::complete(request& r) {
+  r.complete = true;
+  r.place = nullptr;
+  transfer_set& set = *r.owner;
+  if (--set.pending == 0 && set.waiter) resume_later(std::exchange(set.waiter, nullptr));
+}
+
+inline bool engine::attend() {
+  std::vector<std::shared_ptr<const fault>> judged;
+  collect_faults(judged);
+  for (const auto& f : judged) deliver(f);
+  bool stopped = false;
+  const std::vector<group*> all = groups_;
+  for (group* const g : all) {
+    for (call* c = g->first_active_; c != nullptr; c = c->next_) {
+      if (!c->stop_requested_.exchange(false, std::memory_order_acq_rel) || g->failure_) continue;
+      stopped = true;
+      fault f;
+      f.code = errc::cancelled;
+      f.culprit = rank_;
+      f.reporter = rank_;
+      f.context = g->context();
+      f.sequence = c->sequence();
+      f.text = "rank " + std::to_string(rank_) + " cancelled " + std::string{name(c->signature().kind)} +
+               (c->is_collective() ? " #" + std::to_string(c->sequence()) : std::string{});
+      report_and_deliver(std::move(f), *g);
+      break;
+    }
+  }
+  return stopped || !judged.empty();
+}
+
+/// "all_reduce #3", or of a message what is still missing: "recv from rank 2 with tag 7".
+[[nodiscard]] inline std::string describe_pending(const call& c) {
+  std::string text{name(c.signature().kind)};
+  if (c.is_collective()) return text + " #" + std::to_string(c.sequence());
+  text += " of rank " + std::to_string(c.home().rank());
+  const transfer_set* const set = c.waiting;
+  std::string parts;
+  for (std::size_t i = 0; set != nullptr && i < set->request_count; ++i) {
+    const request& r = set->requests[i];
+    if (r.complete) continue;
+    parts += parts.empty() ? " " : " and ";
+    parts += r.sending ? "to " : "from ";
+    parts += r.peer < 0 ? "any rank" : "rank " + std::to_string(c.home().rank_of(r.peer));
+    parts += r.any_tag ? " with any tag" : " with tag " + std::to_string(r.header.sequence);
+  }
+  return text + parts;
+}
+
+/// The one rank that a message still needs; -1 for a collective, or if any rank would do.
+[[nodiscard]] inline int pending_peer(const call& c) {
+  const transfer_set* const set = c.waiting;
+  if (c.is_collective() || set == nullptr) return -1;
+  for (std::size_t i = 0; i < set->request_count; ++i) {
+    if (!set->requests[i].complete) return set->requests[i].peer;
+  }
+  return -1;
+}
+
+inline fault engine::overdue(const call& c, clock::time_point now) const {
+  const auto waited = std::chrono::duration<double>(now - c.started_).count();
+  fault f;
+  f.code = errc::timed_out;
+  f.culprit = pending_peer(c);
+  f.reporter = rank_;
+  f.context = c.home().context();
+  f.sequence = c.sequence();
+  f.text = describe_pending(c) + (c.is_collective() ? " of rank " + std::to_string(c.home().rank()) : std::string{}) +
+           " timed out after " + std::to_string(waited).substr(0, 5) + " s";
+  return f;
+}
+
+inline void engine::check_deadlines(clock::time_point now) {
+  // The judge is normally much faster; without its word this rank tells what it knows itself.
+  constexpr auto longest_judgement = std::chrono::milliseconds{500};
+  clock::time_point next = clock::time_point::max();
+  const std::vector<group*> all = groups_;
+  for (group* const g : all) {
+    for (call* c = g->first_active_; c != nullptr && !g->failure_; c = c->next_) {
+      if (c->deadline_ <= now) {
+        c->deadline_ = clock::time_point::max();
+        if (c->is_collective()) c->verdict_by_ = now + longest_judgement;
+        report_and_deliver(overdue(*c, now), *g);
+        if (g->failure_) break;
+      } else if (c->verdict_by_ <= now) {
+        fault f = overdue(*c, now);
+        f.text += "; nobody could say who has not arrived";
+        deliver(std::make_shared<const fault>(std::move(f)));
+        break;
+      }
+      next = std::min({next, c->deadline_, c->verdict_by_});
+    }
+  }
+  next_deadline_ = next;
+  if (next != clock::time_point::max()) deadline_moved(next);
+}
+
+inline void engine::deliver(const std::shared_ptr<const fault>& f) {
+  const std::vector<group*> all = groups_;
+  for (group* const g : all) {
+    if (concerns(*f, *g)) fail(*g, f);
+  }
+}
+
+inline void engine::fail(group& g, const std::shared_ptr<const fault>& f) {
+  if (g.failure_) return;
+  g.failure_ = f;
+  for (call* c = g.first_active_; c != nullptr; c = c->next_) {
+    transfer_set* const set = c->waiting;
+    // What has all it waited for goes on: it may have been the last that its operation needed.
+    if (set == nullptr || set->pending == 0) continue;
+    set->failed = true;
+    for (std::size_t i = 0; i < set->request_count; ++i) {
+      request& r = set->requests[i];
+      if (!r.complete) withdraw(r);
+    }
+    set->pending = 0;
+    if (set->waiter) resume_later(std::exchange(set->waiter, nullptr));
+  }
+}
+
+inline void engine::abandon(call& c) {
+  group& g = c.home();
+  if (transfer_set* const set = c.waiting; set != nullptr) {
+    for (std::size_t i = 0; i < set->request_count; ++i) {
+      if (!set->requests[i].complete) withdraw(set->requests[i]);
+    }
+    if (set->waiter) forget(set->waiter.address());
+    set->request_count = 0;
+    set->pending = 0;
+    c.waiting = nullptr;
+  }
+  if (g.failure_) return;
+  fault f;
+  f.code = errc::aborted;
+  f.culprit = rank_;
+  f.reporter = rank_;
+  f.context = g.context();
+  f.sequence = c.sequence();
+  f.text = "rank " + std::to_string(rank_) + " dropped " + std::string{name(c.signature().kind)} +
+           (c.is_collective() ? " #" + std::to_string(c.sequence()) : std::string{}) + " before it was complete";
+  report_and_deliver(std::move(f), g);
+}
+
+inline void engine::report_mismatch(const group& g, std::int64_t sequence, int culprit, errc code, std::string text) {
+  if (g.failure_) return;
+  fault f;
+  f.code = code;
+  f.culprit = culprit;
+  f.reporter = rank_;
+  f.context = g.context();
+  f.sequence = sequence;
+  f.text = std::move(text);
+  report_and_deliver(std::move(f), g);
+}
+
+inline void engine::remove(group& g) {
+  groups_.erase(std::remove(groups_.begin(), groups_.end(), &g), groups_.end());
+  group_removed(g);
+  if (groups_.empty()) leave();
+}
+
+inline group* engine::find(std::uint32_t context) const noexcept {
+  for (group* const g : groups_) {
+    if (g->context() == context) return g;
+  }
+  return nullptr;
+}
+
+}  // namespace cohort::transport

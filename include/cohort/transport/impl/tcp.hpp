@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of transport/tcp.hpp: joining, connecting on demand, and the turn. tcp_messages.hpp has the messages.
+#pragma once
+
+#include <cohort/transport/tcp.hpp>
+
+namespace cohort::transport {
+
+inline tcp_transport::tcp_transport(tcp_settings s, boost::asio::io_context* io)
+    : engine(s.rank, s.size),
+      settings_(std::move(s)),
+      own_io_(io == nullptr ? std::make_unique<boost::asio::io_context>(1) : nullptr),
+      io_(io == nullptr ? own_io_.get() : io),
+      acceptor_(*io_),
+      deadline_timer_(*io_) {
+  if (own_io_) work_.emplace(own_io_->get_executor());
+  tcp_monitor::settings m;
+  m.rank = settings_.rank;
+  m.size = settings_.size;
+  m.peer_timeout = settings_.peer_timeout;
+  m.secret = settings_.secret;
+  m.introduction.role = connection_role::control;
+  m.introduction.job = job_id(settings_.run_id);
+  m.introduction.epoch = settings_.epoch;
+  m.introduction.world_size = settings_.size;
+  m.introduction.rank = settings_.rank;
+  m.introduction.target = 0;
+  tcp_monitor::listener l;
+  l.on_verdict = [this](std::shared_ptr<const fault> f) {
+    {
+      const std::lock_guard lock(mutex_);
+      faults_.push_back(std::move(f));
+    }
+    request_attention();
+  };
+  l.on_departed = [this](int r) {
+    {
+      const std::lock_guard lock(mutex_);
+      departed_.push_back(r);
+    }
+    request_attention();
+  };
+  l.on_dismissed = [this] { request_attention(); };
+  monitor_ = std::make_unique<tcp_monitor>(std::move(m), std::move(l));
+}
+
+inline tcp_transport::~tcp_transport() {
+  // What this rank sent last must not be cut off by its going: the others have a moment to take it.
+  constexpr auto farewell = std::chrono::seconds{1};
+  if (joined_ && !lost_world_) wait_until_all_left(clock::now() + farewell);
+  tcp_transport::leave();
+  *alive_ = false;
+  monitor_.reset();
+  if (door_) door_->close();
+  for (peer& p : peers_) {
+    if (p.dialing) p.dialing->cancel();
+    if (p.connection) p.connection->close();
+  }
+}
+
+inline unsigned short tcp_transport::listen() { return listen_on(acceptor_, tcp::endpoint(settings_.bind_address, 0)); }
+
+inline void tcp_transport::join(std::vector<tcp_peer_address> peers, const tcp::endpoint& monitor,
+                                clock::time_point deadline) {
+  peers_.resize(peers.size());
+  for (std::size_t r = 0; r < peers.size(); ++r) {
+    peers_[r].address = std::move(peers[r]);
+    monitor_->describe(static_cast<int>(r), peers_[r].address.host, peers_[r].address.pid);
+  }
+  open_door();
+  monitor_->join(monitor, deadline);
+  joined_ = true;
+}
+
+inline bool tcp_transport::wait_until_all_left(clock::time_point deadline) {
+  leave();
+  if (!joined_) return true;
+  // The others may still open connections to this rank, or fill the window of one.
+  while (!monitor_->dismissed() && clock::now() < deadline) {
+    if (own_io_) {
+      if (!poll()) sleep_until(std::min(deadline, clock::now() + std::chrono::milliseconds{50}));
+    } else {
+      monitor_->wait_until_all_left(deadline);
+    }
+  }
+  return monitor_->dismissed();
+}
+
+inline void tcp_transport::leave() {
+  if (std::exchange(left_, true)) return;
+  const std::vector<int> connected = open_;
+  for (const int r : connected) {
+    peer_of(r).connection->say_goodbye();
+    arm_write(r);
+  }
+  if (joined_) monitor_->goodbye();
+}
+
+// --- connections -------------------------------------------------------------------------------------------
+
+inline void tcp_transport::open_door() {
+  hello_expectation mine;
+  mine.role = connection_role::data;
+  mine.job = job_id(settings_.run_id);
+  mine.epoch = settings_.epoch;
+  mine.world_size = size();
+  mine.rank = rank();
+  door_ = std::make_shared<tcp_doorway>(std::move(acceptor_), mine, settings_.secret, static_cast<std::size_t>(size()));
+  door_->open([this](const hello& h) { return decide_incoming(h); },
+              [this](tcp::socket s, const hello& h) { adopt(h.rank, std::move(s)); });
+}
+
+inline hello_verdict tcp_transport::decide_incoming(const hello& h) {
+  if (h.rank < 0 || h.rank == rank()) return {hello_field::rank, size() - 1, h.rank};
+  peer& p = peer_of(h.rank);
+  const hello_verdict taken{hello_field::capacity, 1, 0};
+  if (p.state == link::open || p.state == link::lost) return taken;
+  // Both dial at once: the connection of the lower rank is the one that stays.
+  if (p.state == link::dialing && rank() < h.rank) return taken;
+  if (p.dialing) p.dialing->cancel();
+  p.dialing.reset();
+  p.state = link::promised;
+  return {};
+}
+
+inline void tcp_transport::dial(int rank_of_peer) {
+  peer& p = peer_of(rank_of_peer);
+  p.state = link::dialing;
+  hello mine;
+  mine.role = connection_role::data;
+  mine.job = job_id(settings_.run_id);
+  mine.epoch = settings_.epoch;
+  mine.world_size = size();
+  mine.rank = rank();
+  mine.target = rank_of_peer;
+  p.dialing = std::make_shared<tcp_introduction>(tcp::socket(*io_), mine, settings_.secret);
+  p.dialing->start(
+      p.address.where, [this, alive = alive_, rank_of_peer](tcp::socket socket, const tcp_introduction::outcome& o) {
+        if (!*alive) return;
+        peer& q = peer_of(rank_of_peer);
+        if (q.state != link::dialing) return;
+        q.dialing.reset();
+        if (!o.why && o.verdict.accepted() && o.genuine) return adopt(rank_of_peer, std::move(socket));
+        if (!o.why && o.verdict.field == hello_field::capacity) {
+          // Its own connection to this rank is on the way.
+          q.state = link::promised;
+          return;
+        }
+        q.state = link::lost;
+        const std::string reason = o.why                   ? o.why.message()
+                                   : !o.verdict.accepted() ? explain(o.verdict)
+                                                           : std::string{"it does not know this job's secret"};
+        suspect(rank_of_peer, "rank " + std::to_string(rank()) + " cannot connect to " +
+                                  place_of({rank_of_peer, false, q.address.host, q.address.pid, {}}) + " at " +
+                                  q.address.where.address().to_string() + ":" + std::to_string(q.address.where.port()) +
+                                  ": " + reason);
+      });
+}
+
+inline void tcp_transport::adopt(int rank_of_peer, tcp::socket socket) {
+  peer& p = peer_of(rank_of_peer);
+  boost::system::error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.non_blocking(true, ignored);
+  close_on_exec(socket.native_handle());
+  p.connection =
+      std::make_shared<tcp_connection>(static_cast<tcp_connection_owner&>(*this), std::move(socket), rank_of_peer);
+  p.state = link::open;
+  open_.push_back(rank_of_peer);
+  while (request* const r = p.waiting.pop_front()) {
+    r->place = nullptr;
+    p.connection->send(*r);
+    if (p.state != link::open) break;
+  }
+  if (left_ && p.state == link::open) p.connection->say_goodbye();
+  arm_read(rank_of_peer);
+  arm_write(rank_of_peer);
+}
+
+inline void tcp_transport::arm_read(int rank_of_peer) {
+  peer& p = peer_of(rank_of_peer);
+  if (p.read_armed || p.state != link::open) return;
+  p.read_armed = true;
+  p.connection->socket().async_wait(tcp::socket::wait_read,
+                                    [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
+                                      if (!*alive || !c->open()) return;
+                                      peer_of(c->peer()).read_armed = false;
+                                      c->try_read();
+                                      arm_read(c->peer());
+                                      arm_write(c->peer());
+                                    });
+}
+
+inline void tcp_transport::arm_write(int rank_of_peer) {
+  peer& p = peer_of(rank_of_peer);
+  if (p.write_armed || p.state != link::open || !p.connection->has_output()) return;
+  p.write_armed = true;
+  p.connection->socket().async_wait(tcp::socket::wait_write,
+                                    [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
+                                      if (!*alive || !c->open()) return;
+                                      peer_of(c->peer()).write_armed = false;
+                                      c->try_write();
+                                      arm_write(c->peer());
+                                    });
+}
+
+inline void tcp_transport::on_lost(tcp_connection& c, const boost::system::error_code& why, const char* what) {
+  peer& p = peer_of(c.peer());
+  p.state = link::lost;
+  open_.erase(std::remove(open_.begin(), open_.end(), c.peer()), open_.end());
+  c.close();
+  if (p.left || c.peer_has_left()) return check_departed(c.peer());
+  suspect(c.peer(), "the connection between rank " + std::to_string(rank()) + " and " +
+                        place_of({c.peer(), false, p.address.host, p.address.pid, {}}) + " was lost while " + what +
+                        ": " + why.message());
+}
+
+inline void tcp_transport::suspect(int rank_of_peer, std::string text) {
+  if (left_ || !joined_) return;
+  // It has left in good order: that it has is still to come from the monitor.
+  if (const peer& p = peer_of(rank_of_peer); p.connection && p.connection->peer_has_left()) return;
+  fault f;
+  f.code = errc::peer_lost;
+  f.culprit = rank_of_peer;
+  f.reporter = rank();
+  f.text = std::move(text);
+  // The peer may have said goodbye, or have told why it goes: the monitor knows, and answers.
+  monitor_->report(f, {});
+}
+
+// It has left, and nothing of what it sent is on its way any more: a connection that stands says so itself. Why it
+// left the monitor has told before it told that it left.
+inline bool tcp_transport::is_gone(int rank_of_peer) const {
+  const peer& p = peers_[static_cast<std::size_t>(rank_of_peer)];
+  if (p.state == link::dialing || p.state == link::promised) return false;
+  const bool said_so = p.connection && p.connection->peer_has_left();
+  if (p.state == link::open && !said_so) return false;
+  return p.left || (said_so && monitor_->dismissed());
+}
+
+// What still needs a rank that has left in good order fails.
+inline void tcp_transport::check_departed(int rank_of_peer) {
+  if (!is_gone(rank_of_peer)) return;
+  const std::vector<group*> all = groups();
+  for (group* const g : all) {
+    if (g->failure() || g->rank_of(rank_of_peer) < 0 || !needs(*g, rank_of_peer)) continue;
+    report_mismatch(*g, -1, rank_of_peer, errc::peer_lost,
+                    "rank " + std::to_string(g->rank_of(rank_of_peer)) + " has left the world");
+  }
+}
+
+inline bool tcp_transport::needs(const group& g, int rank_of_peer) {
+  const peer& p = peer_of(rank_of_peer);
+  // Collectives are judged by their numbers, while there is a judge: that tells more.
+  const bool tagged_only = !monitor_->dismissed();
+  const auto context = g.context();
+  if (matcher_.awaits(context, rank_of_peer, tagged_only)) return true;
+  if (p.connection && p.connection->awaits_grant(context, tagged_only)) return true;
+  for (const request* r = p.waiting.front(); r != nullptr; r = r->next) {
+    if (r->header.context == context && (r->tagged() || !tagged_only)) return true;
+  }
+  const auto gone = [this](int member) { return member == rank() || is_gone(member); };
+  return std::all_of(g.members().begin(), g.members().end(), gone) && matcher_.awaits(context, -1, tagged_only);
+}
+
+// --- the turn ----------------------------------------------------------------------------------------------
+
+inline bool tcp_transport::progress() {
+  // Few connections are asked directly; many cost less through the reactor.
+  constexpr std::size_t direct_limit = 4;
+  bool moved = false;
+  if (open_.size() <= direct_limit) {
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+      const std::shared_ptr<tcp_connection> c = peer_of(open_[i]).connection;
+      if (c->has_output()) moved = c->try_write() || moved;
+      if (c->open()) moved = c->try_read() || moved;
+    }
+  }
+  if (open_.size() > direct_limit || ++turn_ % 16 == 0) {
+    if (io_->stopped()) io_->restart();
+    for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
+    moved = io_->poll() > 0 || moved;
+  }
+  return moved;
+}
+
+inline void tcp_transport::sleep_until(clock::time_point until) {
+  // Bounded: a wait on a caller's io_context must notice when that is stopped.
+  const auto limit = std::min(until, clock::now() + std::chrono::seconds{1});
+  if (io_->stopped()) io_->restart();
+  for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
+  io_->run_one_until(limit);
+}
+
+inline void tcp_transport::wake() noexcept {
+  try {
+    boost::asio::post(*io_, [this, alive = alive_] {
+      // On a caller's io_context nobody polls: the handler takes the turn.
+      if (*alive && !own_io_) poll();
+    });
+  } catch (...) {
+    // No memory for the handler: the flag is set, and the next turn sees it.
+    return;
+  }
+}
+
+inline void tcp_transport::schedule_turn() {
+  if (own_io_ || turn_scheduled_) return;
+  turn_scheduled_ = true;
+  boost::asio::post(*io_, [this, alive = alive_] {
+    if (!*alive) return;
+    turn_scheduled_ = false;
+    poll();
+  });
+}
+
+inline void tcp_transport::deadline_moved(clock::time_point t) {
+  if (own_io_) return;
+  deadline_timer_.expires_at(t);
+  deadline_timer_.async_wait([this, alive = alive_](const boost::system::error_code& cancelled) {
+    if (*alive && !cancelled) poll();
+  });
+}
+
+inline void tcp_transport::collect_faults(std::vector<std::shared_ptr<const fault>>& into) {
+  std::vector<int> departed;
+  {
+    const std::lock_guard lock(mutex_);
+    into.swap(faults_);
+    // Why somebody left comes before that it left.
+    if (into.empty()) departed.swap(departed_);
+  }
+  for (const auto& f : into) lost_world_ = lost_world_ || f->context == every_context;
+  if (!into.empty()) return request_attention();
+  for (const int r : departed) {
+    peer_of(r).left = true;
+    check_departed(r);
+  }
+  if (monitor_->dismissed()) {
+    for (std::size_t r = 0; r < peers_.size(); ++r) check_departed(static_cast<int>(r));
+  }
+}
+
+inline std::shared_ptr<const fault> tcp_transport::report(fault f, const group& where) {
+  {
+    // A verdict that has not been looked at yet came first.
+    const std::lock_guard lock(mutex_);
+    for (const auto& earlier : faults_) {
+      if (concerns(*earlier, where)) return earlier;
+    }
+  }
+  if (joined_) monitor_->report(f, where.members());
+  const bool judged_elsewhere = joined_ && f.code == errc::timed_out && f.sequence >= 0;
+  return judged_elsewhere ? nullptr : std::make_shared<const fault>(std::move(f));
+}
+
+inline void tcp_transport::group_added(group& g) { monitor_->add(g); }
+
+inline void tcp_transport::group_removed(group& g) {
+  monitor_->remove(g);
+  for (const peer& p : peers_) {
+    if (p.connection) p.connection->forget(g.context());
+  }
+  matcher_.forget(g.context(), [](const early_message& m) {
+    auto* const from = static_cast<tcp_connection*>(m.origin);
+    // Its space belongs to the sender again, although nobody has asked for it.
+    if (from != nullptr && from->open() && m.ticket == 0 && m.arrived == m.header.bytes) from->return_credit(m.arrived);
+  });
+}
+
+}  // namespace cohort::transport
+
+#include <cohort/transport/impl/tcp_messages.hpp>

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of transport/tcp_connection.hpp. Every system call is tried first; waiting is the endpoint's business.
+#pragma once
+
+#include <cohort/transport/tcp_connection.hpp>
+
+namespace cohort::transport {
+
+inline void tcp_connection::enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket) {
+  frame f;
+  f.kind = kind;
+  f.ticket = ticket;
+  f.header = header;
+  outgoing o;
+  o.header = f.encode();
+  enqueue(std::move(o));
+}
+
+inline void tcp_connection::send(request& r) {
+  r.place = this;
+  const std::size_t bytes = r.header.bytes;
+  if (bytes <= eager_limit && credit_ >= cost_of(bytes)) {
+    credit_ -= cost_of(bytes);
+    frame f;
+    f.kind = frame_kind::message;
+    f.header = r.header;
+    outgoing o;
+    o.header = f.encode();
+    o.source = &r;
+    o.total = frame::size + bytes;
+    enqueue(std::move(o));
+    return;
+  }
+  r.ticket = next_ticket_++;
+  announced_.emplace_back(r.ticket, &r);
+  enqueue_frame(frame_kind::announce, r.header, r.ticket);
+}
+
+inline void tcp_connection::grant(request& receive, std::uint64_t ticket) {
+  receive.place = this;
+  receive.ticket = ticket;
+  granted_.emplace_back(ticket, &receive);
+  enqueue_frame(frame_kind::grant, envelope{}, ticket);
+}
+
+inline void tcp_connection::claim(std::unique_ptr<early_message> message, request& receive) {
+  receive.place = this;
+  message->receiver = &receive;
+  claimed_ = std::move(message);
+}
+
+inline void tcp_connection::return_credit(std::size_t bytes) {
+  owed_ += cost_of(bytes);
+  if (owed_ < window / 4) return;
+  envelope e;
+  e.bytes = static_cast<std::uint64_t>(owed_);
+  owed_ = 0;
+  enqueue_frame(frame_kind::credit, e, 0);
+}
+
+inline void tcp_connection::gather(const outgoing& o) {
+  std::size_t skip = o.sent;
+  const auto add = [&](const void* data, std::size_t bytes) {
+    if (skip >= bytes) {
+      skip -= bytes;
+      return;
+    }
+    out_pieces_.emplace_back(static_cast<const std::byte*>(data) + skip, bytes - skip);
+    skip = 0;
+  };
+  add(o.header.data(), o.header.size());
+  if (o.source != nullptr) {
+    for (std::size_t i = 0; i < o.source->piece_count; ++i) add(o.source->pieces[i].data, o.source->pieces[i].bytes);
+  } else if (o.own_bytes > 0) {
+    add(o.own.data(), o.own_bytes);
+  }
+}
+
+inline bool tcp_connection::try_write() {
+  // Several short frames leave in one system call; a long one goes alone.
+  constexpr std::size_t most_pieces = 48;
+  bool moved = false;
+  while (head_ < queue_.size() && open()) {
+    out_pieces_.clear();
+    for (std::size_t i = head_; i < queue_.size() && out_pieces_.size() < most_pieces; ++i) gather(queue_[i]);
+    boost::system::error_code failure;
+    std::size_t sent = socket_.send(out_pieces_, boost::asio::socket_base::message_flags{0}, failure);
+    if (failure == boost::asio::error::would_block) return moved;
+    if (failure) return lose(failure, "sending");
+    moved = true;
+    const std::size_t offered = boost::asio::buffer_size(out_pieces_);
+    const bool partial = sent < offered;
+    while (sent > 0) {
+      outgoing& o = queue_[head_];
+      const std::size_t part = std::min(sent, o.total - o.sent);
+      o.sent += part;
+      sent -= part;
+      if (o.sent < o.total) break;
+      request* const done = o.source;
+      ++head_;
+      if (done != nullptr) {
+        done->place = nullptr;
+        owner_->on_sent(*done);
+      }
+    }
+    if (head_ == queue_.size()) {
+      queue_.clear();
+      head_ = 0;
+    } else if (head_ > 256 && head_ * 2 > queue_.size()) {
+      queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
+      head_ = 0;
+    }
+    // A short count means that the socket is full: asking again would only say so.
+    if (partial && out_pieces_.size() < 64) return true;
+  }
+  return moved;
+}
+
+inline bool tcp_connection::try_read() {
+  bool moved = false;
+  for (int attempt = 0; attempt < 4 && open(); ++attempt) {
+    in_pieces_.clear();
+    std::size_t direct = 0;
+    if (payload_left_ > 0 && target_ != nullptr) {
+      std::size_t skip = static_cast<std::size_t>(payload_done_);
+      for (std::size_t i = 0; i < target_->piece_count && in_pieces_.size() < 60 && direct < payload_left_; ++i) {
+        const piece& p = target_->pieces[i];
+        if (skip >= p.bytes) {
+          skip -= p.bytes;
+          continue;
+        }
+        const std::size_t part =
+            std::min<std::size_t>(p.bytes - skip, static_cast<std::size_t>(payload_left_) - direct);
+        in_pieces_.emplace_back(p.data + skip, part);
+        direct += part;
+        skip = 0;
+      }
+    } else if (payload_left_ > 0 && early_ != nullptr) {
+      direct = static_cast<std::size_t>(payload_left_);
+      in_pieces_.emplace_back(early_->payload.data() + early_->arrived, direct);
+    }
+    const bool staged = direct == payload_left_ || in_pieces_.empty();
+    if (staged) in_pieces_.emplace_back(staging_.data(), staging_bytes);
+    boost::system::error_code failure;
+    const std::size_t got = socket_.receive(in_pieces_, boost::asio::socket_base::message_flags{0}, failure);
+    if (failure == boost::asio::error::would_block) return moved;
+    if (failure == boost::asio::error::eof || (!failure && got == 0)) return lose(boost::asio::error::eof, "receiving");
+    if (failure) return lose(failure, "receiving");
+    moved = true;
+    const std::size_t landed = std::min(got, direct);
+    if (landed > 0) {
+      payload_left_ -= landed;
+      payload_done_ += landed;
+      if (early_ != nullptr) early_->arrived += landed;
+      if (payload_left_ == 0) finish_payload();
+    }
+    if (got > landed && open() && !consume(staging_.data(), got - landed)) return true;
+    if (got < boost::asio::buffer_size(in_pieces_)) return true;
+  }
+  return moved;
+}
+
+inline bool tcp_connection::consume(const std::byte* data, std::size_t bytes) {
+  while (bytes > 0 && open()) {
+    if (payload_left_ > 0) {
+      const std::size_t part = static_cast<std::size_t>(std::min<std::uint64_t>(payload_left_, bytes));
+      land(data, part);
+      data += part;
+      bytes -= part;
+      payload_left_ -= part;
+      if (payload_left_ == 0) finish_payload();
+      continue;
+    }
+    const std::size_t part = std::min(bytes, frame::size - header_filled_);
+    std::memcpy(header_bytes_ + header_filled_, data, part);
+    header_filled_ += part;
+    data += part;
+    bytes -= part;
+    if (header_filled_ < frame::size) break;
+    header_filled_ = 0;
+    if (!begin_frame(header_bytes_)) return false;
+  }
+  return open();
+}
+
+inline bool tcp_connection::begin_frame(const unsigned char* bytes) {
+  frame f;
+  if (!frame::decode(bytes, f)) {
+    return lose(boost::asio::error::invalid_argument, "reading a frame that no rank of this version sends");
+  }
+  f.header.source = peer_;
+  target_ = nullptr;
+  early_ = nullptr;
+  payload_done_ = 0;
+  payload_is_early_ = false;
+  switch (f.kind) {
+    case frame_kind::message:
+      if (f.header.bytes > eager_limit) {
+        return lose(boost::asio::error::message_size, "reading a message longer than its window");
+      }
+      payload_left_ = f.header.bytes;
+      payload_is_early_ = true;
+      owner_->on_message(*this, f.header);
+      if (payload_left_ == 0 && open()) finish_payload();
+      return open();
+    case frame_kind::announce: owner_->on_announce(*this, f.header, f.ticket); return open();
+    case frame_kind::grant: {
+      const auto at = find(announced_, f.ticket);
+      // The operation behind an unknown ticket was withdrawn: its communicator has failed on both sides.
+      if (at == announced_.end()) return true;
+      request& r = *at->second;
+      announced_.erase(at);
+      frame reply;
+      reply.kind = frame_kind::data;
+      reply.ticket = f.ticket;
+      reply.header = r.header;
+      outgoing o;
+      o.header = reply.encode();
+      o.source = &r;
+      o.total = frame::size + r.header.bytes;
+      enqueue(std::move(o));
+      return open();
+    }
+    case frame_kind::data: {
+      const auto at = find(granted_, f.ticket);
+      payload_left_ = f.header.bytes;
+      if (at != granted_.end()) {
+        target_ = at->second;
+        granted_.erase(at);
+        if (target_ != nullptr && f.header.bytes != target_->header.bytes) {
+          return lose(boost::asio::error::message_size, "reading data of another length than announced");
+        }
+      }
+      if (payload_left_ == 0) finish_payload();
+      return open();
+    }
+    case frame_kind::credit:
+      credit_ = std::min(credit_ + static_cast<std::int64_t>(std::min<std::uint64_t>(f.header.bytes, window)), window);
+      return true;
+    case frame_kind::goodbye:
+      peer_has_left_ = true;
+      owner_->on_goodbye(*this);
+      return open();
+  }
+  return true;
+}
+
+inline void tcp_connection::land(const std::byte* data, std::size_t bytes) {
+  if (target_ != nullptr) {
+    scatter_into(*target_, static_cast<std::size_t>(payload_done_), data, bytes);
+  } else if (early_ != nullptr) {
+    std::memcpy(early_->payload.data() + early_->arrived, data, bytes);
+    early_->arrived += bytes;
+  }
+  payload_done_ += bytes;
+}
+
+inline void tcp_connection::finish_payload() {
+  const std::size_t bytes = static_cast<std::size_t>(payload_done_);
+  request* receive = std::exchange(target_, nullptr);
+  early_message* const early = std::exchange(early_, nullptr);
+  // What stays in the list of early messages keeps its share of the window until it is asked for.
+  bool consumed = receive != nullptr || early == nullptr;
+  if (early != nullptr && claimed_.get() == early) {
+    const std::unique_ptr<early_message> mine = std::move(claimed_);
+    receive = mine->receiver;
+    if (receive != nullptr) {
+      scatter_into(*receive, 0, mine->payload.data(), mine->arrived);
+      receive->header = mine->header;
+    }
+    consumed = true;
+  }
+  if (payload_is_early_ && consumed) return_credit(bytes);
+  if (receive != nullptr && open()) {
+    receive->place = nullptr;
+    owner_->on_received(*this, *receive);
+  }
+}
+
+inline void tcp_connection::withdraw(request& r) {
+  if (!r.sending) {
+    if (target_ == &r) target_ = nullptr;
+    if (claimed_ != nullptr && claimed_->receiver == &r) claimed_->receiver = nullptr;
+    if (const auto at = find(granted_, r.ticket); at != granted_.end() && at->second == &r) at->second = nullptr;
+  } else {
+    if (const auto at = find(announced_, r.ticket); at != announced_.end() && at->second == &r) announced_.erase(at);
+    for (std::size_t i = head_; i < queue_.size(); ++i) {
+      outgoing& o = queue_[i];
+      if (o.source != &r) continue;
+      // The frame must stay whole for those behind it: its bytes outlive the caller's buffer in a copy.
+      o.own_bytes = static_cast<std::size_t>(r.header.bytes);
+      o.own = detail::byte_buffer(o.own_bytes);
+      std::size_t offset = 0;
+      for (std::size_t k = 0; k < r.piece_count; ++k) {
+        if (r.pieces[k].bytes > 0) std::memcpy(o.own.data() + offset, r.pieces[k].data, r.pieces[k].bytes);
+        offset += r.pieces[k].bytes;
+      }
+      o.source = nullptr;
+    }
+  }
+  r.place = nullptr;
+}
+
+inline bool tcp_connection::lose(const boost::system::error_code& why, const char* what) {
+  tcp_connection_owner* const owner = owner_;
+  if (owner == nullptr) return false;
+  owner->on_lost(*this, why, what);
+  return false;
+}
+
+inline void tcp_connection::close() noexcept {
+  owner_ = nullptr;
+  boost::system::error_code ignored;
+  if (socket_.is_open()) {
+    socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
+    socket_.close(ignored);
+  }
+}
+
+}  // namespace cohort::transport

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of transport/tcp.hpp: what becomes of a send, of a receive, and of a message that arrives.
+#pragma once
+
+#include <cohort/transport/tcp.hpp>
+
+namespace cohort::transport {
+
+inline void tcp_transport::start(request& r) {
+  if (r.sending) {
+    start_send(r);
+  } else {
+    start_receive(r);
+  }
+}
+
+inline void tcp_transport::refuse(const request& r, int culprit, errc code, std::string text) {
+  const call& c = *r.owner->owner;
+  report_mismatch(c.home(), c.sequence(), culprit, code, std::move(text));
+}
+
+inline void tcp_transport::start_send(request& send) {
+  if (send.peer == rank()) return start_local(send);
+  peer& p = peer_of(send.peer);
+  if (p.state == link::open && !p.connection->peer_has_left()) {
+    p.connection->send(send);
+    if (p.connection->has_output()) arm_write(send.peer);
+    return;
+  }
+  p.waiting.push_back(send);
+  send.place = &p;
+  if (is_gone(send.peer)) return check_departed(send.peer);
+  if (p.state == link::none) dial(send.peer);
+  if (p.state == link::lost) suspect(send.peer, "the connection to rank " + std::to_string(send.peer) + " is lost");
+}
+
+inline void tcp_transport::start_local(request& send) {
+  if (request* const receive = matcher_.take_posted(send.header); receive != nullptr) {
+    if (auto wrong = check_delivery(receive->owner->owner->home(), send.header, *receive)) {
+      matcher_.post(*receive);
+      return refuse(send, rank(), wrong->code, std::move(wrong->text));
+    }
+    copy_message(send, *receive);
+    complete(*receive);
+    complete(send);
+    return;
+  }
+  auto early = std::make_unique<early_message>();
+  early->header = send.header;
+  if (send.header.bytes > tcp_connection::eager_limit) {
+    early->sender = &send;
+    send.place = &matcher_;
+    matcher_.keep(std::move(early));
+    return;
+  }
+  early->payload = scratch().take(static_cast<std::size_t>(send.header.bytes));
+  early->arrived = static_cast<std::size_t>(send.header.bytes);
+  gather_from(send, early->payload.data());
+  matcher_.keep(std::move(early));
+  complete(send);
+}
+
+inline void tcp_transport::start_receive(request& receive) {
+  std::unique_ptr<early_message> early = matcher_.take_early(receive);
+  if (early == nullptr) {
+    matcher_.post(receive);
+    if (receive.peer < 0 || receive.peer == rank()) return;
+    if (is_gone(receive.peer)) return check_departed(receive.peer);
+    if (peer_of(receive.peer).state == link::lost) {
+      suspect(receive.peer, "the connection to rank " + std::to_string(receive.peer) + " is lost");
+    }
+    return;
+  }
+  if (auto wrong = check_delivery(receive.owner->owner->home(), early->header, receive)) {
+    return refuse(receive, early->header.source, wrong->code, std::move(wrong->text));
+  }
+  if (request* const send = early->sender; send != nullptr) {
+    copy_message(*send, receive);
+    send->place = nullptr;
+    complete(*send);
+    complete(receive);
+    return;
+  }
+  tcp_connection* const from = static_cast<tcp_connection*>(early->origin);
+  receive.header = early->header;
+  if (early->ticket != 0) {
+    from->grant(receive, early->ticket);
+    arm_write(from->peer());
+    return;
+  }
+  if (early->arrived < early->header.bytes) {
+    from->claim(std::move(early), receive);
+    return;
+  }
+  scatter_into(receive, 0, early->payload.data(), early->arrived);
+  if (from != nullptr && from->open()) from->return_credit(early->arrived);
+  scratch().give_back(std::move(early->payload));
+  complete(receive);
+}
+
+inline void tcp_transport::withdraw(request& r) {
+  if (r.place == nullptr) return;
+  if (r.place == &matcher_) {
+    if (r.sending) {
+      matcher_.discard_sender(r);
+    } else {
+      matcher_.withdraw(r);
+    }
+  } else if (r.peer >= 0 && r.place == &peer_of(r.peer)) {
+    peer_of(r.peer).waiting.remove(r);
+  } else {
+    static_cast<tcp_connection*>(r.place)->withdraw(r);
+  }
+  r.place = nullptr;
+}
+
+inline void tcp_transport::entered(const call& c) {
+  const early_message* const m = matcher_.conflicting(c.home().context(), c.sequence(), c.signature());
+  if (m == nullptr) return;
+  report_mismatch(c.home(), c.sequence(), m->header.source, errc::mismatch,
+                  describe_disagreement(c.home(), rank(), c.signature(), m->header.source, m->header.call));
+}
+
+// The posted receive of a message, when the two agree. A disagreement fails the communicator on every rank.
+inline request* tcp_transport::match(const envelope& header) {
+  request* const receive = matcher_.take_posted(header);
+  if (receive == nullptr) {
+    if (const group* const g = find(header.context); g != nullptr && !g->failure()) {
+      if (auto wrong = check_unexpected(*g, header)) {
+        report_mismatch(*g, header.sequence, header.source, errc::mismatch, std::move(*wrong));
+      }
+    }
+    return nullptr;
+  }
+  if (auto wrong = check_delivery(receive->owner->owner->home(), header, *receive)) {
+    matcher_.post(*receive);
+    refuse(*receive, header.source, wrong->code, std::move(wrong->text));
+    return nullptr;
+  }
+  receive->header = header;
+  return receive;
+}
+
+inline void tcp_transport::on_message(tcp_connection& c, const envelope& header) {
+  if (request* const receive = match(header); receive != nullptr) {
+    receive->place = &c;
+    c.land_in(*receive);
+    return;
+  }
+  // Nobody will ask for it any more: its bytes are read and forgotten.
+  if (const group* const g = find(header.context); g != nullptr && g->failure()) return;
+  auto early = std::make_unique<early_message>();
+  early->header = header;
+  early->origin = &c;
+  early->payload = scratch().take(static_cast<std::size_t>(header.bytes));
+  c.land_in(matcher_.keep(std::move(early)));
+}
+
+inline void tcp_transport::on_announce(tcp_connection& c, const envelope& header, std::uint64_t ticket) {
+  if (request* const receive = match(header); receive != nullptr) {
+    c.grant(*receive, ticket);
+    arm_write(c.peer());
+    return;
+  }
+  if (const group* const g = find(header.context); g != nullptr && g->failure()) return;
+  auto early = std::make_unique<early_message>();
+  early->header = header;
+  early->origin = &c;
+  early->ticket = ticket;
+  matcher_.keep(std::move(early));
+}
+
+inline void tcp_transport::on_received(tcp_connection&, request& r) { complete(r); }
+
+}  // namespace cohort::transport

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSL-1.0
+// Which message belongs to which receive: posted receives and early messages of one rank, without any I/O.
+// Used by every transport; a collective is matched by its number, a tagged message by source and tag.
+#pragma once
+
+#include <cohort/detail/byte_buffer.hpp>
+#include <cohort/detail/frame_pool.hpp>
+#include <cohort/transport/call.hpp>
+#include <cohort/transport/request.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+namespace cohort::transport {
+
+/// A message that came before its receive was posted.
+struct early_message : detail::pooled_frame {
+  early_message* previous = nullptr;
+  early_message* next = nullptr;
+  envelope header{};
+  detail::byte_buffer payload{};  ///< the bytes, when they came along
+  std::size_t arrived = 0;        ///< how many of them are here
+  request* sender = nullptr;      ///< in this process: the send that waits to be matched
+  void* origin = nullptr;         ///< elsewhere: the connection to ask for the bytes
+  std::uint64_t ticket = 0;       ///< and their number there
+  request* receiver = nullptr;    ///< matched while its bytes were still arriving
+};
+
+class matcher {
+ public:
+  matcher() = default;
+  matcher(const matcher&) = delete;
+  matcher& operator=(const matcher&) = delete;
+  ~matcher() {
+    for (auto& [context, q] : queues_) clear(q);
+  }
+
+  /// Takes the oldest posted receive that this message belongs to; null if there is none yet.
+  [[nodiscard]] request* take_posted(const envelope& message) {
+    queues& q = of(message.context);
+    for (request* r = q.posted.front(); r != nullptr; r = r->next) {
+      if (!matches(message, *r)) continue;
+      q.posted.remove(*r);
+      r->place = nullptr;
+      return r;
+    }
+    return nullptr;
+  }
+
+  /// Takes the oldest early message that this receive asks for; null if there is none yet.
+  [[nodiscard]] std::unique_ptr<early_message> take_early(const request& receive) {
+    queues& q = of(receive.header.context);
+    for (early_message* m = q.first_early; m != nullptr; m = m->next) {
+      if (!matches(m->header, receive)) continue;
+      unlink(q, *m);
+      return std::unique_ptr<early_message>(m);
+    }
+    return nullptr;
+  }
+
+  void post(request& receive) {
+    of(receive.header.context).posted.push_back(receive);
+    receive.place = this;
+  }
+  void withdraw(request& receive) {
+    of(receive.header.context).posted.remove(receive);
+    receive.place = nullptr;
+  }
+
+  early_message& keep(std::unique_ptr<early_message> message) {
+    early_message* const m = message.release();
+    queues& q = of(m->header.context);
+    m->previous = q.last_early;
+    m->next = nullptr;
+    (q.last_early != nullptr ? q.last_early->next : q.first_early) = m;
+    q.last_early = m;
+    return *m;
+  }
+
+  /// A send of this process that is withdrawn before it was matched.
+  void discard_sender(const request& send) {
+    drop_if(of(send.header.context), [&send](const early_message& m) { return m.sender == &send; });
+  }
+  /// Everything that a lost connection announced and cannot deliver any more.
+  template <class Drop>
+  void discard_if(Drop drop) {
+    for (auto& [context, q] : queues_) drop_if(q, drop);
+  }
+  /// Whether a receive of this communicator waits for this peer and no other; -1: for any of them.
+  [[nodiscard]] bool awaits(std::uint32_t context, int peer, bool tagged_only) {
+    for (const request* r = of(context).posted.front(); r != nullptr; r = r->next) {
+      if (r->peer == peer && (r->tagged() || !tagged_only)) return true;
+    }
+    return false;
+  }
+  /// The communicator is gone; `dropped` sees each message that nobody has asked for.
+  template <class Dropped>
+  void forget(std::uint32_t context, Dropped dropped) {
+    const auto at = queues_.find(context);
+    if (at == queues_.end()) return;
+    for (const early_message* m = at->second.first_early; m != nullptr; m = m->next) dropped(*m);
+    clear(at->second);
+    queues_.erase(at);
+    cached_ = nullptr;
+  }
+
+  /// An early message for this collective that says that its sender called something else.
+  [[nodiscard]] const early_message* conflicting(std::uint32_t context, std::int64_t sequence, const signature& mine) {
+    for (early_message* m = of(context).first_early; m != nullptr; m = m->next) {
+      if (!m->header.tagged && m->header.sequence == static_cast<std::uint32_t>(sequence) && m->header.call != mine) {
+        return m;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  struct queues {
+    request_list posted{};
+    early_message* first_early = nullptr;
+    early_message* last_early = nullptr;
+  };
+
+  static bool matches(const envelope& message, const request& r) noexcept {
+    if (message.tagged != r.header.tagged) return false;
+    if (r.peer >= 0 && r.peer != message.source) return false;
+    return (message.tagged && r.any_tag) || message.sequence == r.header.sequence;
+  }
+
+  queues& of(std::uint32_t context) {
+    if (cached_ != nullptr && cached_context_ == context) return *cached_;
+    cached_ = &queues_[context];
+    cached_context_ = context;
+    return *cached_;
+  }
+  static void unlink(queues& q, early_message& m) noexcept {
+    (m.previous != nullptr ? m.previous->next : q.first_early) = m.next;
+    (m.next != nullptr ? m.next->previous : q.last_early) = m.previous;
+    m.previous = m.next = nullptr;
+  }
+  template <class Drop>
+  static void drop_if(queues& q, Drop drop) {
+    for (early_message* m = q.first_early; m != nullptr;) {
+      early_message* const following = m->next;
+      if (drop(*m)) {
+        unlink(q, *m);
+        delete m;
+      }
+      m = following;
+    }
+  }
+  static void clear(queues& q) noexcept {
+    drop_if(q, [](const early_message&) { return true; });
+  }
+
+  std::unordered_map<std::uint32_t, queues> queues_{};
+  queues* cached_ = nullptr;
+  std::uint32_t cached_context_ = 0;
+};
+
+/// What is wrong with delivering this message to this receive; nothing, if all is well.
+struct disagreement {
+  errc code;
+  std::string text;
+};
+
+/// Needs: `mine` and `theirs` are ranks of the world
+[[nodiscard]] inline std::string describe_disagreement(const group& g, int mine, const signature& my_call, int theirs,
+                                                       const signature& their_call) {
+  return describe_disagreement(g.rank_of(mine), my_call, g.rank_of(theirs), their_call);
+}
+
+[[nodiscard]] inline std::optional<disagreement> check_delivery(const group& g, const envelope& message,
+                                                                const request& receive) {
+  const int mine = g.world_rank(g.rank());
+  const std::string who = "rank " + std::to_string(g.rank_of(message.source));
+  const std::string me = "rank " + std::to_string(g.rank());
+  if (!message.tagged) {
+    if (message.call != receive.header.call) {
+      return disagreement{errc::mismatch,
+                          describe_disagreement(g, mine, receive.header.call, message.source, message.call)};
+    }
+    if (message.bytes != receive.header.bytes) {
+      return disagreement{errc::mismatch, who + " sent " + std::to_string(message.bytes) + " bytes of " +
+                                              describe(message.call) + ", " + me + " expected " +
+                                              std::to_string(receive.header.bytes) +
+                                              ": the counts given by the two ranks differ"};
+    }
+    return std::nullopt;
+  }
+  if (message.call.type != receive.header.call.type) {
+    return disagreement{errc::mismatch, who + " sent elements of " + element_type_name(message.call.type) +
+                                            " with tag " + std::to_string(message.sequence) + ", " + me + " receives " +
+                                            element_type_name(receive.header.call.type)};
+  }
+  if (message.bytes > receive.header.bytes) {
+    return disagreement{errc::truncated, who + " sent " + std::to_string(message.call.count) + " elements with tag " +
+                                             std::to_string(message.sequence) + ", " + me + " has room for " +
+                                             std::to_string(receive.header.call.count)};
+  }
+  return std::nullopt;
+}
+
+/// A message nobody has asked for, held against what this rank does at that number; empty: it may still be asked for.
+[[nodiscard]] inline std::optional<std::string> check_unexpected(const group& g, const envelope& message) {
+  if (message.tagged) return std::nullopt;
+  const auto mine = g.recent(message.sequence);
+  if (!mine || *mine == message.call) return std::nullopt;
+  return describe_disagreement(g, g.world_rank(g.rank()), *mine, message.source, message.call);
+}
+
+/// Copies bytes into the pieces of a receive, from byte `offset` of the message on.
+inline void scatter_into(const request& receive, std::size_t offset, const std::byte* from,
+                         std::size_t bytes) noexcept {
+  for (std::size_t i = 0; i < receive.piece_count && bytes > 0; ++i) {
+    const piece& p = receive.pieces[i];
+    if (offset >= p.bytes) {
+      offset -= p.bytes;
+      continue;
+    }
+    const std::size_t part = std::min(bytes, p.bytes - offset);
+    std::memcpy(p.data + offset, from, part);
+    from += part;
+    bytes -= part;
+    offset = 0;
+  }
+}
+
+/// The bytes of a send, one after the other.
+inline void gather_from(const request& send, std::byte* into) noexcept {
+  for (std::size_t i = 0; i < send.piece_count; ++i) {
+    if (send.pieces[i].bytes > 0) std::memcpy(into, send.pieces[i].data, send.pieces[i].bytes);
+    into += send.pieces[i].bytes;
+  }
+}
+
+/// A message within one process.
+inline void copy_message(const request& send, request& receive) noexcept {
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < send.piece_count; ++i) {
+    scatter_into(receive, offset, send.pieces[i].data, send.pieces[i].bytes);
+    offset += send.pieces[i].bytes;
+  }
+  receive.header = send.header;
+}
+
+}  // namespace cohort::transport

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSL-1.0
+// A posted send or receive, as every transport sees it. Requests live in the frame of the operation that
+// posted them; a transport only links them into its queues until they are complete or withdrawn.
+#pragma once
+
+#include <cohort/transport/piece.hpp>
+#include <cohort/transport/signature.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+
+namespace cohort {
+class call;
+}
+
+namespace cohort::transport {
+
+/// What stands in the header of a message.
+struct envelope {
+  std::uint32_t context = 0;   ///< the communicator
+  std::uint32_t sequence = 0;  ///< number of the collective, or the tag
+  bool tagged = false;         ///< a point-to-point message
+  int source = -1;             ///< world rank of the sender
+  std::uint64_t bytes = 0;
+  signature call{};
+};
+
+struct request;
+
+/// Requests that are awaited together: one counter, one resumption.
+struct transfer_set {
+  cohort::call* owner = nullptr;
+  std::size_t pending = 0;
+  std::coroutine_handle<> waiter{};
+  bool failed = false;
+  request* requests = nullptr;
+  std::size_t request_count = 0;
+};
+
+struct request {
+  request* previous = nullptr;
+  request* next = nullptr;
+  transfer_set* owner = nullptr;
+  int peer = -1;               ///< world rank of the other side; -1: any source
+  envelope header{};           ///< what is sent; of a receive: what is expected, then what came
+  const piece* pieces = nullptr;
+  std::size_t piece_count = 0;
+  std::size_t moved = 0;       ///< bytes sent or received so far; the transport's
+  void* place = nullptr;       ///< where the transport has put it; null: nowhere
+  std::uint64_t ticket = 0;    ///< the transport's own number for it
+  bool sending = false;
+  bool any_tag = false;
+  bool complete = false;
+
+  [[nodiscard]] bool tagged() const noexcept { return header.tagged; }
+};
+
+/// A doubly linked list of requests through their own hooks: no allocation, removal in O(1).
+class request_list {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+  [[nodiscard]] request* front() const noexcept { return head_; }
+  void push_back(request& r) noexcept {
+    r.previous = tail_;
+    r.next = nullptr;
+    (tail_ != nullptr ? tail_->next : head_) = &r;
+    tail_ = &r;
+  }
+  void remove(request& r) noexcept {
+    (r.previous != nullptr ? r.previous->next : head_) = r.next;
+    (r.next != nullptr ? r.next->previous : tail_) = r.previous;
+    r.previous = r.next = nullptr;
+  }
+  request* pop_front() noexcept {
+    request* const first = head_;
+    if (first != nullptr) remove(*first);
+    return first;
+  }
+
+ private:
+  request* head_ = nullptr;
+  request* tail_ = nullptr;
+};
+
+}  // namespace cohort::transport

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+// The TCP transport: one connection per pair of ranks, made on demand, over Boost.Asio. Its engine tries the
+// system call first and uses the reactor to wait; on a caller's io_context everything runs from its handlers.
+#pragma once
+
+#include <cohort/transport/engine.hpp>
+#include <cohort/transport/matching.hpp>
+#include <cohort/transport/tcp_connection.hpp>
+#include <cohort/transport/tcp_doorway.hpp>
+#include <cohort/transport/tcp_monitor.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cohort::transport {
+
+/// Where a rank is, as the rendezvous told.
+struct tcp_peer_address {
+  boost::asio::ip::tcp::endpoint where{};
+  std::string host{};
+  long pid = 0;
+};
+
+struct tcp_settings {
+  int rank = 0;
+  int size = 1;
+  boost::asio::ip::address bind_address = boost::asio::ip::address_v4::loopback();
+  std::string host{};
+  std::string run_id{};
+  std::string secret{};
+  std::uint32_t epoch = 0;
+  std::chrono::nanoseconds peer_timeout = std::chrono::seconds{10};
+};
+
+class tcp_transport final : public engine, private tcp_connection_owner {
+ public:
+  using tcp = boost::asio::ip::tcp;
+
+  /// With an `io_context` of the caller's, whoever runs that moves this world; without, whoever waits does.
+  tcp_transport(tcp_settings s, boost::asio::io_context* io);
+  ~tcp_transport() override;
+
+  // --- joining, in this order
+  /// Listens for the other ranks; gives the port.
+  unsigned short listen();
+  /// Rank 0: hosts the liveness service; gives the port.
+  unsigned short host_monitor() { return monitor_->host(settings_.bind_address); }
+  /// Everybody's address is known.
+  void join(std::vector<tcp_peer_address> peers, const tcp::endpoint& monitor, clock::time_point deadline);
+
+  /// Waits until every rank has left: what this rank sent has been used by then.
+  bool wait_until_all_left(clock::time_point deadline);
+
+  void start(request& r);
+
+  void withdraw(request& r) override;
+  std::shared_ptr<const fault> report(fault f, const group& where) override;
+  void entered(const call& c) override;
+  [[nodiscard]] std::string host() const override { return settings_.host; }
+  [[nodiscard]] boost::asio::io_context& context() const noexcept { return *io_; }
+
+ protected:
+  bool progress() override;
+  void sleep_until(clock::time_point until) override;
+  void wake() noexcept override;
+  void schedule_turn() override;
+  void deadline_moved(clock::time_point t) override;
+  void collect_faults(std::vector<std::shared_ptr<const fault>>& into) override;
+  void group_added(group& g) override;
+  void group_removed(group& g) override;
+  void leave() override;
+
+ private:
+  enum class link : unsigned char { none, dialing, promised, open, lost };
+  struct peer {
+    link state = link::none;
+    tcp_peer_address address{};
+    std::shared_ptr<tcp_connection> connection{};
+    std::shared_ptr<tcp_introduction> dialing{};
+    request_list waiting{};  // sends that wait for the connection
+    bool read_armed = false;
+    bool write_armed = false;
+    bool left = false;  // in good order, as the monitor says; what it sent before may still be on its way
+  };
+
+  [[nodiscard]] peer& peer_of(int rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
+  void open_door();
+  [[nodiscard]] hello_verdict decide_incoming(const hello& h);
+  void adopt(int rank, tcp::socket socket);
+  void dial(int rank);
+  void arm_read(int rank);
+  void arm_write(int rank);
+  void start_send(request& send);
+  void start_receive(request& receive);
+  void start_local(request& send);
+  void refuse(const request& r, int culprit, errc code, std::string text);
+  void suspect(int rank, std::string text);
+  [[nodiscard]] bool is_gone(int rank) const;
+  void check_departed(int rank);
+  [[nodiscard]] bool needs(const group& g, int rank);
+
+  void on_message(tcp_connection& c, const envelope& header) override;
+  void on_announce(tcp_connection& c, const envelope& header, std::uint64_t ticket) override;
+  void on_received(tcp_connection& c, request& r) override;
+  void on_sent(request& r) override { complete(r); }
+  void on_goodbye(tcp_connection& c) override { check_departed(c.peer()); }
+  void on_lost(tcp_connection& c, const boost::system::error_code& why, const char* what) override;
+
+  [[nodiscard]] request* match(const envelope& header);
+
+  tcp_settings settings_;
+  std::unique_ptr<boost::asio::io_context> own_io_;
+  boost::asio::io_context* io_;
+  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_{};
+  // Handlers outlive this object on a caller's io_context: they look here first.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  tcp::acceptor acceptor_;
+  std::shared_ptr<tcp_doorway> door_{};
+  boost::asio::steady_timer deadline_timer_;
+  std::vector<peer> peers_{};
+  std::vector<int> open_{};
+  matcher matcher_{};
+  std::unique_ptr<tcp_monitor> monitor_{};
+  unsigned turn_ = 0;
+  bool turn_scheduled_ = false;
+  bool joined_ = false;
+  bool left_ = false;
+  bool lost_world_ = false;  // a rank was lost: nobody is waited for
+
+  std::mutex mutex_{};
+  // Below: with mutex_ held.
+  std::vector<std::shared_ptr<const fault>> faults_{};
+  std::vector<int> departed_{};
+};
+
+}  // namespace cohort::transport
+
+#include <cohort/transport/impl/tcp.hpp>

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSL-1.0
+// One socket to one peer: a queue of frames out, a parser of frames in, payloads straight between the socket
+// and the caller's buffers. Owned by tcp.hpp, which knows what the frames mean.
+#pragma once
+
+#include <cohort/detail/byte_buffer.hpp>
+#include <cohort/transport/frame.hpp>
+#include <cohort/transport/matching.hpp>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace cohort::transport {
+
+class tcp_connection;
+
+/// What a connection asks of the endpoint that it belongs to.
+class tcp_connection_owner {
+ public:
+  tcp_connection_owner() = default;
+  tcp_connection_owner(const tcp_connection_owner&) = delete;
+  tcp_connection_owner& operator=(const tcp_connection_owner&) = delete;
+  virtual ~tcp_connection_owner() = default;
+  /// A header came whose payload follows at once: where does it go?
+  virtual void on_message(tcp_connection& c, const envelope& header) = 0;
+  virtual void on_announce(tcp_connection& c, const envelope& header, std::uint64_t ticket) = 0;
+  /// A receive, or an early message that a receive has claimed, has all its bytes.
+  virtual void on_received(tcp_connection& c, request& r) = 0;
+  virtual void on_sent(request& r) = 0;
+  /// The peer has left the world; all that it had sent has been seen.
+  virtual void on_goodbye(tcp_connection& c) = 0;
+  virtual void on_lost(tcp_connection& c, const boost::system::error_code& why, const char* what) = 0;
+};
+
+class tcp_connection : public std::enable_shared_from_this<tcp_connection> {
+ public:
+  using socket_type = boost::asio::ip::tcp::socket;
+
+  /// Early messages may hold this many bytes of a receiver before their sender waits to be asked for more.
+  static constexpr std::int64_t window = std::int64_t{4} << 20;
+  /// Messages longer than this are announced first, so that they cost the receiver no memory.
+  static constexpr std::size_t eager_limit = std::size_t{256} << 10;
+
+  tcp_connection(tcp_connection_owner& owner, socket_type socket, int peer)
+      : owner_(&owner), socket_(std::move(socket)), peer_(peer), staging_(staging_bytes) {}
+
+  [[nodiscard]] int peer() const noexcept { return peer_; }
+  [[nodiscard]] bool open() const noexcept { return owner_ != nullptr; }
+  [[nodiscard]] socket_type& socket() noexcept { return socket_; }
+  [[nodiscard]] bool has_output() const noexcept { return head_ < queue_.size(); }
+  [[nodiscard]] bool peer_has_left() const noexcept { return peer_has_left_; }
+  /// Whether a send of this communicator waits for the peer to ask for it.
+  [[nodiscard]] bool awaits_grant(std::uint32_t context, bool tagged_only) const noexcept {
+    return std::any_of(announced_.begin(), announced_.end(), [=](const auto& a) {
+      return a.second->header.context == context && (a.second->tagged() || !tagged_only);
+    });
+  }
+
+  void send(request& r);
+  /// Nothing more is sent after this, and no receive is posted.
+  void say_goodbye() { enqueue_frame(frame_kind::goodbye, envelope{}, 0); }
+  void grant(request& receive, std::uint64_t ticket);
+  /// A receive has taken an early message whose bytes are still arriving.
+  void claim(std::unique_ptr<early_message> message, request& receive);
+  /// Its early messages are about to be discarded: the rest of one that is arriving is read and forgotten.
+  void forget(std::uint32_t context) noexcept {
+    if (early_ != nullptr && claimed_ == nullptr && early_->header.context == context) early_ = nullptr;
+  }
+  /// An early message was consumed: its space belongs to the sender again.
+  void return_credit(std::size_t bytes);
+
+  // What on_message answers with.
+  void land_in(request& receive) noexcept { target_ = &receive; }
+  void land_in(early_message& message) noexcept { early_ = &message; }
+
+  void withdraw(request& r);
+
+  bool try_read();
+  bool try_write();
+  /// Closes the socket; no callback comes after it.
+  void close() noexcept;
+
+ private:
+  static constexpr std::size_t staging_bytes = std::size_t{64} << 10;
+
+  struct outgoing {
+    frame::bytes_type header{};
+    request* source = nullptr;       // null: nothing but the header, or a payload of our own
+    detail::byte_buffer own{};       // the rest of a payload whose operation is gone
+    std::size_t own_bytes = 0;
+    std::size_t sent = 0;            // of header and payload together
+    std::size_t total = frame::size;
+  };
+
+  void enqueue(outgoing&& o) {
+    queue_.push_back(std::move(o));
+    try_write();
+  }
+  void enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket);
+  void gather(const outgoing& o);
+  bool consume(const std::byte* data, std::size_t bytes);
+  bool begin_frame(const unsigned char* bytes);
+  void land(const std::byte* data, std::size_t bytes);
+  void finish_payload();
+  bool lose(const boost::system::error_code& why, const char* what);
+  using tickets = std::vector<std::pair<std::uint64_t, request*>>;
+  [[nodiscard]] static tickets::iterator find(tickets& all, std::uint64_t ticket) {
+    return std::find_if(all.begin(), all.end(), [ticket](const auto& t) { return t.first == ticket; });
+  }
+  [[nodiscard]] static std::int64_t cost_of(std::size_t bytes) noexcept {
+    return static_cast<std::int64_t>(bytes + frame::size);
+  }
+
+  tcp_connection_owner* owner_;
+  socket_type socket_;
+  int peer_;
+
+  std::vector<outgoing> queue_{};
+  std::size_t head_ = 0;
+  std::vector<boost::asio::const_buffer> out_pieces_{};
+  std::int64_t credit_ = window;
+  std::int64_t owed_ = 0;
+  std::uint64_t next_ticket_ = 1;
+  // A few at a time: looked through from the front.
+  tickets announced_{};  // ours, waiting for a grant
+  tickets granted_{};    // theirs, whose data we await
+
+  detail::byte_buffer staging_;
+  std::size_t header_filled_ = 0;
+  unsigned char header_bytes_[frame::size] = {};
+  std::uint64_t payload_left_ = 0;
+  std::uint64_t payload_done_ = 0;
+  bool payload_is_early_ = false;  // it counts against the window
+  bool peer_has_left_ = false;
+  request* target_ = nullptr;
+  early_message* early_ = nullptr;
+  std::unique_ptr<early_message> claimed_{};
+  std::vector<boost::asio::mutable_buffer> in_pieces_{};
+};
+
+}  // namespace cohort::transport
+
+#include <cohort/transport/impl/tcp_connection.hpp>

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+// A listening socket that lets in who says a genuine hello. Strangers who connect and say nothing cost a bounded
+// number of descriptors and shut nobody out. The entrance of tcp.hpp and of tcp_monitor_server.hpp.
+#pragma once
+
+#include <cohort/transport/tcp_address.hpp>
+#include <cohort/transport/tcp_handshake.hpp>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace cohort::transport {
+
+class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
+ public:
+  using tcp = boost::asio::ip::tcp;
+
+  /// Listens already; `expected_guests` may say their hello at the same time, and strangers beside them.
+  tcp_doorway(tcp::acceptor acceptor, const hello_expectation& mine, std::string secret, std::size_t expected_guests)
+      : acceptor_(std::move(acceptor)),
+        retry_(acceptor_.get_executor()),
+        mine_(mine),
+        secret_(std::move(secret)),
+        most_waiting_(expected_guests + 64) {}
+
+  /// Neither function is called after `close`.
+  void open(tcp_greeting::decide_type decide, tcp_greeting::accepted_type accepted) {
+    decide_ = std::move(decide);
+    accepted_ = std::move(accepted);
+    accept();
+  }
+
+  void close() {
+    closed_ = true;
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    retry_.cancel();
+    while (!waiting_.empty()) dismiss_oldest();
+    decide_ = nullptr;
+    accepted_ = nullptr;
+  }
+
+ private:
+  void accept() {
+    acceptor_.async_accept([self = shared_from_this()](const boost::system::error_code& failure, tcp::socket socket) {
+      if (self->closed_) return;
+      if (failure) return self->accept_later();
+      self->greet(std::move(socket));
+      self->accept();
+    });
+  }
+
+  // Out of descriptors: whoever has not said who it is gives its own back, and trying again at once would only spin.
+  void accept_later() {
+    dismiss_oldest();
+    retry_.expires_after(std::chrono::milliseconds{50});
+    retry_.async_wait([self = shared_from_this()](const boost::system::error_code& cancelled) {
+      if (!cancelled && !self->closed_) self->accept();
+    });
+  }
+
+  void greet(tcp::socket socket) {
+    close_on_exec(socket.native_handle());
+    waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), [](const auto& g) { return g.expired(); }),
+                   waiting_.end());
+    if (waiting_.size() >= most_waiting_) dismiss_oldest();
+    const auto greeting = std::make_shared<tcp_greeting>(std::move(socket), mine_, secret_);
+    waiting_.push_back(greeting);
+    greeting->start(
+        [self = shared_from_this()](const hello& h) {
+          return self->closed_ ? hello_verdict{hello_field::capacity, 0, 0} : self->decide_(h);
+        },
+        [self = shared_from_this()](tcp::socket s, const hello& h) {
+          if (!self->closed_) self->accepted_(std::move(s), h);
+        });
+  }
+
+  void dismiss_oldest() {
+    if (waiting_.empty()) return;
+    const std::shared_ptr<tcp_greeting> oldest = waiting_.front().lock();
+    waiting_.pop_front();
+    if (oldest) oldest->dismiss();
+  }
+
+  tcp::acceptor acceptor_;
+  boost::asio::steady_timer retry_;
+  hello_expectation mine_;
+  std::string secret_;
+  std::size_t most_waiting_;
+  std::deque<std::weak_ptr<tcp_greeting>> waiting_{};
+  tcp_greeting::decide_type decide_{};
+  tcp_greeting::accepted_type accepted_{};
+  bool closed_ = false;
+};
+
+}  // namespace cohort::transport

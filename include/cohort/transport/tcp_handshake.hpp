@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSL-1.0
+// The opening of a connection between two ranks, both sides: one hello, one reply, within a deadline. Used for
+// the data connections of tcp.hpp and the control connections of tcp_monitor.hpp.
+#pragma once
+
+#include <cohort/transport/hello.hpp>
+#include <cohort/transport/tcp_address.hpp>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace cohort::transport {
+
+[[nodiscard]] inline std::array<unsigned char, 16> fresh_nonce() {
+  std::random_device source;
+  std::array<unsigned char, 16> nonce{};
+  for (std::size_t i = 0; i < nonce.size(); i += 4) detail::put_little(&nonce[i], static_cast<std::uint32_t>(source()));
+  return nonce;
+}
+
+/// Answers one incoming connection. `decide` is asked when the hello is genuine and for this job; it may still
+/// refuse. `accepted` gets the socket when the reply is on its way.
+class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
+ public:
+  using socket_type = boost::asio::ip::tcp::socket;
+  using decide_type = std::function<hello_verdict(const hello&)>;
+  using accepted_type = std::function<void(socket_type, const hello&)>;
+
+  static constexpr auto patience = std::chrono::seconds{5};
+
+  tcp_greeting(socket_type socket, const hello_expectation& mine, std::string secret)
+      : socket_(std::move(socket)), timer_(socket_.get_executor()), mine_(mine), secret_(std::move(secret)) {
+    mine_.secret = secret_;
+  }
+
+  void start(decide_type decide, accepted_type accepted) {
+    decide_ = std::move(decide);
+    accepted_ = std::move(accepted);
+    timer_.expires_after(patience);
+    timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& cancelled) {
+      if (const auto self = weak.lock(); self && !cancelled) self->dismiss();
+    });
+    boost::asio::async_read(socket_, boost::asio::buffer(bytes_),
+                            [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
+                              if (failure || self->over_) return self->stop();
+                              self->judge_hello();
+                            });
+  }
+  /// Shows out one who has not been let in. What was promised to the others is kept.
+  void dismiss() {
+    if (!let_in_) stop();
+  }
+
+ private:
+  void judge_hello() {
+    hello_verdict verdict = judge(bytes_, mine_);
+    const std::optional<hello> asked = decode_hello(bytes_);
+    if (verdict.accepted()) verdict = decide_(*asked);
+    let_in_ = verdict.accepted();
+    hello_reply reply;
+    reply.verdict = verdict;
+    reply.rank = mine_.rank;
+    reply_ = sealed(reply, asked.value_or(hello{}), secret_);
+    boost::asio::async_write(
+        socket_, boost::asio::buffer(reply_),
+        [self = shared_from_this(), asked, verdict](const boost::system::error_code& failure, std::size_t) {
+          self->timer_.cancel();
+          if (!failure && verdict.accepted()) self->accepted_(std::move(self->socket_), *asked);
+          self->stop();
+        });
+  }
+  void stop() {
+    over_ = true;
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+    timer_.cancel();
+  }
+
+  socket_type socket_;
+  boost::asio::steady_timer timer_;
+  hello_expectation mine_;
+  std::string secret_;
+  hello_bytes bytes_{};
+  hello_bytes reply_{};
+  decide_type decide_{};
+  accepted_type accepted_{};
+  bool let_in_ = false;
+  bool over_ = false;
+};
+
+/// Opens one connection: connects, says hello, reads the reply.
+class tcp_introduction : public std::enable_shared_from_this<tcp_introduction> {
+ public:
+  using socket_type = boost::asio::ip::tcp::socket;
+  /// Exactly one of: an accepted socket, a refusal in `verdict`, a failure of the network in `why`.
+  struct outcome {
+    boost::system::error_code why{};
+    hello_verdict verdict{};
+    bool genuine = true;
+  };
+  using done_type = std::function<void(socket_type, const outcome&)>;
+
+  tcp_introduction(socket_type socket, const hello& mine, std::string secret)
+      : socket_(std::move(socket)), mine_(mine), secret_(std::move(secret)) {
+    mine_.nonce = fresh_nonce();
+    bytes_ = sealed(mine_, secret_);
+  }
+
+  void start(const boost::asio::ip::tcp::endpoint& where, done_type done) {
+    done_ = std::move(done);
+    boost::system::error_code failed;
+    socket_.open(where.protocol(), failed);
+    if (!failed) close_on_exec(socket_.native_handle());
+    socket_.async_connect(where, [self = shared_from_this()](const boost::system::error_code& failure) {
+      if (failure) return self->finish({failure, {}, true});
+      boost::asio::async_write(self->socket_, boost::asio::buffer(self->bytes_),
+                               [self](const boost::system::error_code& f, std::size_t) {
+                                 if (f) return self->finish({f, {}, true});
+                                 self->read_reply();
+                               });
+    });
+  }
+  void cancel() {
+    done_ = nullptr;
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+  }
+
+ private:
+  void read_reply() {
+    boost::asio::async_read(socket_, boost::asio::buffer(reply_),
+                            [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
+                              if (failure) return self->finish({failure, {}, true});
+                              const std::optional<hello_reply> r = decode_reply(self->reply_);
+                              if (!r) return self->finish({{}, {hello_field::magic, 0, 0}, true});
+                              self->finish({{}, r->verdict, is_genuine(self->reply_, self->mine_, self->secret_)});
+                            });
+  }
+  void finish(const outcome& o) {
+    if (const done_type done = std::exchange(done_, nullptr)) done(std::move(socket_), o);
+  }
+
+  socket_type socket_;
+  hello mine_;
+  std::string secret_;
+  hello_bytes bytes_{};
+  hello_bytes reply_{};
+  done_type done_{};
+};
+
+}  // namespace cohort::transport

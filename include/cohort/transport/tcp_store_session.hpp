@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+// One client of the TCP store as its server sees it: a socket, what has been read of its next request, and the
+// replies that wait to be written. The rules are in tcp_store_service.hpp.
+#pragma once
+
+#include <cohort/store/wire.hpp>
+#include <cohort/transport/hello.hpp>
+#include <cohort/transport/tcp_address.hpp>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/strand.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace cohort::transport::tcp_detail {
+
+using strand_type = boost::asio::strand<boost::asio::io_context::executor_type>;
+using socket_type = boost::asio::basic_stream_socket<boost::asio::ip::tcp, strand_type>;
+using acceptor_type = boost::asio::basic_socket_acceptor<boost::asio::ip::tcp, strand_type>;
+using timer_type = boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                                     boost::asio::wait_traits<std::chrono::steady_clock>, strand_type>;
+
+/// A reply on its way: a head of its own, and a body that other clients' replies may share.
+struct outgoing {
+  std::string head{};
+  std::shared_ptr<const std::string> body{};
+  [[nodiscard]] std::size_t size() const noexcept { return head.size() + (body ? body->size() : 0); }
+};
+
+struct store_session {
+  enum class phase : unsigned char {
+    greeting,  ///< nothing is known of it; the hello timer runs
+    accepted,  ///< it may ask
+    refused,   ///< it has its reply and is given until the timer ends to read it
+    closed,
+  };
+
+  store_session(const strand_type& strand, std::uint64_t number) : socket(strand), hello_timer(strand), id(number) {}
+
+  socket_type socket;
+  timer_type hello_timer;
+  std::uint64_t id;
+  phase state = phase::greeting;
+
+  hello_bytes greeting{};
+  hello_bytes answer{};
+  std::array<unsigned char, detail::request_head_size> head{};
+  detail::request_head request{};
+  std::string body{};
+  bool reading = false;
+
+  std::deque<outgoing> queue{};
+  std::size_t queued_bytes = 0;
+  bool writing = false;
+
+  std::set<std::uint64_t> waits{};  ///< tickets of get and wait calls that are not answered yet
+  std::size_t waited_keys = 0;      ///< of all of them
+};
+
+/// A get or a wait that cannot be answered yet.
+struct store_wait {
+  store_wait(const strand_type& strand, std::shared_ptr<store_session> who, const detail::request_head& asked)
+      : timer(strand), session(std::move(who)), request(asked) {}
+  timer_type timer;
+  std::shared_ptr<store_session> session;
+  detail::request_head request;
+  std::string key{};     ///< of a get
+  std::size_t keys = 1;  ///< how many it counts for
+};
+
+}  // namespace cohort::transport::tcp_detail

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+// One TCP connection with blocking calls that end at a deadline: an asynchronous operation on a reactor of its own,
+// run until the operation or the time is over. What the client of the TCP store is made of.
+#pragma once
+
+#include <cohort/store.hpp>
+#include <cohort/transport/tcp_address.hpp>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+
+#include <cstddef>
+
+namespace cohort::transport {
+
+/// A connection of one thread. A call that runs out of time closes it: half a message may be on its way.
+///
+/// Errors: an error code, boost::asio::error::timed_out for the deadline; nothing is thrown for the peer's doings
+class timed_connection {
+ public:
+  timed_connection() : socket_(context_) {}
+  timed_connection(const timed_connection&) = delete;
+  timed_connection& operator=(const timed_connection&) = delete;
+
+  [[nodiscard]] boost::system::error_code connect(const tcp_endpoint& to, deadline until) {
+    close();
+    boost::system::error_code code;
+    socket_.open(to.protocol(), code);
+    if (code) return code;
+    close_on_exec(socket_.native_handle());
+    code = finish([&](auto handler) { socket_.async_connect(to, handler); }, until);
+    if (code) return code;
+    // A port of the range from which the system picks source ports can be connected to itself while nobody listens.
+    if (socket_.local_endpoint(code) == socket_.remote_endpoint(code)) {
+      close();
+      return boost::asio::error::connection_refused;
+    }
+    boost::system::error_code ignored;
+    socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+    socket_.set_option(boost::asio::socket_base::keep_alive(true), ignored);
+    return {};
+  }
+
+  [[nodiscard]] boost::system::error_code write(boost::asio::const_buffer bytes, deadline until) {
+    return finish([&](auto handler) { boost::asio::async_write(socket_, bytes, handler); }, until);
+  }
+
+  /// Fills all of `bytes`.
+  [[nodiscard]] boost::system::error_code read(boost::asio::mutable_buffer bytes, deadline until) {
+    return finish([&](auto handler) { boost::asio::async_read(socket_, bytes, handler); }, until);
+  }
+
+  [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
+  void close() noexcept {
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+  }
+
+ private:
+  template <class Start>
+  boost::system::error_code finish(const Start& start, deadline until) {
+    boost::system::error_code result;
+    bool over = false;
+    start([&](const boost::system::error_code& code, auto...) {
+      result = code;
+      over = true;
+    });
+    context_.restart();
+    context_.poll();  // run_until does nothing at all once the time is over
+    if (!over) context_.run_until(until);
+    if (!over) {
+      close();
+      context_.restart();
+      context_.run();
+      result = boost::asio::error::timed_out;
+    }
+    if (result) close();
+    return result;
+  }
+
+  boost::asio::io_context context_{1};
+  boost::asio::ip::tcp::socket socket_;
+};
+
+}  // namespace cohort::transport

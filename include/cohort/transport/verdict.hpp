@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSL-1.0
+// Who is to blame: pure functions from what every rank last did to one sentence that all ranks will report.
+// Called by the in-process hub and by the monitor of a TCP world.
+#pragma once
+
+#include <cohort/transport/fault.hpp>
+#include <cohort/transport/signature.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cohort::transport {
+
+[[nodiscard]] inline const arrival* find_arrival(const standing& who, std::uint32_t context) {
+  const auto at = std::find_if(who.arrivals.begin(), who.arrivals.end(),
+                               [context](const arrival& a) { return a.context == context; });
+  return at == who.arrivals.end() ? nullptr : &*at;
+}
+
+[[nodiscard]] inline std::string call_text(const arrival& a) {
+  return (a.calls.empty() ? std::string{"something"} : describe(a.calls.back())) + " #" + std::to_string(a.entered);
+}
+[[nodiscard]] inline std::string last_call(const arrival* a) {
+  return a == nullptr || a->entered < 0 ? "has not called anything yet" : "last called " + call_text(*a);
+}
+/// The same of a rank that can no longer be asked.
+[[nodiscard]] inline std::string had_called(const arrival* a) {
+  return a == nullptr || a->entered < 0 ? "had not called anything yet" : "had called " + call_text(*a);
+}
+
+[[nodiscard]] inline std::string place_of(const standing& who) {
+  std::string text = "rank " + std::to_string(who.rank);
+  if (!who.host.empty()) {
+    text += " (" + who.host + (who.pid != 0 ? ", pid " + std::to_string(who.pid) : std::string{}) + ")";
+  }
+  return text;
+}
+
+/// Completes the report of a deadline: lists the members that have not called the operation.
+///
+/// Needs: `world` holds a standing for every world rank; `members` are the world ranks of the communicator
+[[nodiscard]] inline fault judge_timeout(fault report, const std::vector<standing>& world,
+                                         const std::vector<int>& members) {
+  std::string missing;
+  int culprit = -1;
+  int count = 0;
+  for (const int member : members) {
+    const standing& who = world[static_cast<std::size_t>(member)];
+    const arrival* const at = find_arrival(who, report.context);
+    if (at != nullptr && at->entered >= report.sequence) continue;
+    missing +=
+        (missing.empty() ? "" : "; ") + place_of(who) + (who.left ? " has left the world and " : " ") + last_call(at);
+    culprit = count++ == 0 ? member : -1;
+  }
+  report.culprit = culprit;
+  if (missing.empty()) {
+    report.text += "; every rank has called it: the time did not suffice for the data";
+  } else {
+    report.text += "; not arrived: " + missing;
+  }
+  return report;
+}
+
+/// Ranks that called different things under one number never agree: the fault that says so. Of several numbers the
+/// lowest is told; the culprit is one of those who are fewer.
+[[nodiscard]] inline std::optional<fault> judge_agreement(const std::vector<standing>& world, std::uint32_t context) {
+  struct camp {
+    signature call;
+    std::vector<int> ranks;
+  };
+  std::map<std::int64_t, std::vector<camp>> calls;
+  for (const standing& who : world) {
+    const arrival* const a = find_arrival(who, context);
+    if (a == nullptr) continue;
+    std::int64_t number = a->entered - static_cast<std::int64_t>(a->calls.size());
+    for (const signature& s : a->calls) {
+      std::vector<camp>& camps = calls[++number];
+      const auto mine = std::find_if(camps.begin(), camps.end(), [&s](const camp& c) { return c.call == s; });
+      if (mine == camps.end()) {
+        camps.push_back({s, {who.rank}});
+      } else {
+        mine->ranks.push_back(who.rank);
+      }
+    }
+  }
+  for (auto& [number, camps] : calls) {
+    if (camps.size() < 2) continue;
+    std::stable_sort(camps.begin(), camps.end(),
+                     [](const camp& a, const camp& b) { return a.ranks.size() > b.ranks.size(); });
+    fault f;
+    f.code = errc::mismatch;
+    f.context = context;
+    f.sequence = number;
+    f.culprit = camps.back().ranks.front();
+    f.reporter = camps.front().ranks.front();
+    f.text = describe_disagreement(f.culprit, camps.back().call, f.reporter, camps.front().call);
+    return f;
+  }
+  return std::nullopt;
+}
+
+/// A rank that said goodbye before it called what others are in: nobody will ever complete that.
+[[nodiscard]] inline std::optional<fault> judge_departures(const std::vector<standing>& world) {
+  for (const standing& gone : world) {
+    if (!gone.left) continue;
+    for (const standing& waiting : world) {
+      if (waiting.left) continue;
+      for (const arrival& a : waiting.arrivals) {
+        if (a.completed >= a.entered) continue;
+        const arrival* const theirs = find_arrival(gone, a.context);
+        // Who leaves has nothing in flight: what it called and did not complete has failed there.
+        if (theirs == nullptr || theirs->completed >= a.entered) continue;
+        fault f;
+        f.code = errc::peer_lost;
+        f.context = a.context;
+        f.sequence = a.entered;
+        f.culprit = gone.rank;
+        f.reporter = waiting.rank;
+        f.text = place_of(gone) + (theirs->entered < a.entered ? " exited early: it " : " gave up: it ") +
+                 last_call(theirs) + (theirs->completed < theirs->entered ? ", which failed there," : "") +
+                 " and left the world";
+        return f;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace cohort::transport

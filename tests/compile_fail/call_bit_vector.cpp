@@ -1,0 +1,18 @@
+// expect: std::vector<bool> packs its bits
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/run_local.hpp>
+
+#include <list>
+#include <string>
+#include <vector>
+
+void call(cohort::communicator<cohort::inproc>& world) {
+  using namespace cohort;
+#ifdef COHORT_FAIL
+  std::vector<bool> v(3);
+  static_cast<void>(world.broadcast(v, root{0}));
+#else
+  std::vector<char> v(3);
+  static_cast<void>(world.broadcast(v, root{0}));
+#endif
+}

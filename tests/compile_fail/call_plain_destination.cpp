@@ -1,0 +1,18 @@
+// expect: cohort: a destination is a type.*write to\{1\}
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/run_local.hpp>
+
+#include <list>
+#include <string>
+#include <vector>
+
+void call(cohort::communicator<cohort::inproc>& world) {
+  using namespace cohort;
+#ifdef COHORT_FAIL
+  std::vector<float> v(3);
+  static_cast<void>(world.send(v, 0));
+#else
+  std::vector<float> v(3);
+  static_cast<void>(world.send(v, to{0}));
+#endif
+}

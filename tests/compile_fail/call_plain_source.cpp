@@ -1,0 +1,18 @@
+// expect: cohort: a source is a type.*write from\{0\}
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/run_local.hpp>
+
+#include <list>
+#include <string>
+#include <vector>
+
+void call(cohort::communicator<cohort::inproc>& world) {
+  using namespace cohort;
+#ifdef COHORT_FAIL
+  std::vector<float> v(3);
+  static_cast<void>(world.recv(v, 0));
+#else
+  std::vector<float> v(3);
+  static_cast<void>(world.recv(v, from{0}));
+#endif
+}

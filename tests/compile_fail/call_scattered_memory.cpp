@@ -1,0 +1,18 @@
+// expect: a buffer is contiguous in memory
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/run_local.hpp>
+
+#include <list>
+#include <string>
+#include <vector>
+
+void call(cohort::communicator<cohort::inproc>& world) {
+  using namespace cohort;
+#ifdef COHORT_FAIL
+  std::list<float> v(3);
+  static_cast<void>(world.all_reduce(v, sum{}));
+#else
+  std::vector<float> v(3);
+  static_cast<void>(world.all_reduce(v, sum{}));
+#endif
+}

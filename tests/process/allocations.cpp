@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSL-1.0
+// In a steady state no operation allocates: frames, plans, early messages and scratch space are used again.
+#include "../support/allocations.hpp"
+#include "../support/processes.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ALLOCATIONS_ARE_HIDDEN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ALLOCATIONS_ARE_HIDDEN 1
+#endif
+#endif
+
+namespace {
+
+using namespace cohort;
+
+template <class Backend>
+task<> one_of_each(communicator<Backend>& world, std::vector<std::vector<float>>& data) {
+  const int n = world.size();
+  const int r = world.rank();
+  for (std::vector<float>& v : data) {
+    const std::size_t block = v.size() / static_cast<std::size_t>(n);
+    const std::span<float> own = std::span(v).first(block);
+    const std::span<float> all = std::span(v).first(block * static_cast<std::size_t>(n));
+    std::vector<float>& other = &v == &data.front() ? data.back() : data.front();
+    const std::span<float> out = std::span(other).first(std::min(block, other.size()));
+    co_await world.all_reduce(v, max{});
+    co_await world.broadcast(v, root{n - 1});
+    co_await world.barrier();
+    co_await world.all_gather(all.subspan(block * static_cast<std::size_t>(r), block), all);
+    co_await world.scan(v, max{});
+    if (out.size() == block) co_await world.reduce_scatter(all, out, max{});
+    co_await world.reduce(v, max{}, root{0});
+    co_await world.all_reduce(1.0, max{});
+    if (n > 1) {
+      co_await world.exchange(own, to{(r + 1) % n}, all.subspan(block, block), from{(r + n - 1) % n}, tag{3});
+    }
+  }
+}
+
+template <class Backend>
+task<int> counts_after_warm_up(communicator<Backend> world) {
+  std::vector<std::vector<float>> data{std::vector<float>(64, 1.0F), std::vector<float>(5000, 1.0F),
+                                       std::vector<float>(300000, 1.0F)};
+  for (int i = 0; i < 60; ++i) co_await one_of_each(world, data);
+  const std::size_t before = support::allocations.load();
+  constexpr int rounds = 40;
+  for (int i = 0; i < rounds; ++i) co_await one_of_each(world, data);
+  const std::size_t made = support::allocations.load() - before;
+  // How far ahead the messages of a peer run differs from turn to turn, so a queue may still grow: but not with every
+  // operation.
+  constexpr std::size_t operations = rounds * 3 * 8;
+  std::printf("%zu allocations in %zu operations\n", made, operations);
+  co_return made * 2 > operations ? 1 : 0;
+}
+
+TEST_CASE("over TCP an operation does not allocate") {
+#ifdef ALLOCATIONS_ARE_HIDDEN
+  MESSAGE("not counted: AddressSanitizer builds take every frame from the heap");
+#else
+  for (const int n : {1, 2, 4}) {
+    CAPTURE(n);
+    const auto results = support::run_ranks(n, [](int) {
+      const auto rank_main = [](communicator<cpu> world) { return counts_after_warm_up(std::move(world)); };
+      return run(rank_main);
+    });
+    for (const auto& result : results) {
+      INFO(support::describe(result));
+      CHECK(result.ok());
+      MESSAGE(result.out);
+    }
+  }
+#endif
+}
+
+TEST_CASE("in one process an operation does not allocate") {
+#ifdef ALLOCATIONS_ARE_HIDDEN
+  MESSAGE("not counted: AddressSanitizer builds take every frame from the heap");
+#else
+  const auto rank_main = [](communicator<inproc> world) { return counts_after_warm_up(std::move(world)); };
+  for (const int code : run_local(1, rank_main)) CHECK(code == 0);
+  for (const int code : run_local(4, rank_main)) CHECK(code == 0);
+#endif
+}
+
+}  // namespace

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSL-1.0
+// Operations as Asio asynchronous operations, on the caller's own io_context, between real processes.
+#include "../support/processes.hpp"
+
+#include <cohort/asio.hpp>
+#include <cohort/connect.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <future>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace cohort;
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+
+#define REQUIRE_RANK(...)                                                          \
+  do {                                                                             \
+    if (!(__VA_ARGS__)) {                                                          \
+      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #__VA_ARGS__);       \
+      return 1;                                                                    \
+    }                                                                              \
+  } while (false)
+#define CO_REQUIRE_RANK(...)                                                       \
+  do {                                                                             \
+    if (!(__VA_ARGS__)) {                                                          \
+      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #__VA_ARGS__);       \
+      co_return 1;                                                                 \
+    }                                                                              \
+  } while (false)
+
+void check_all(const std::vector<support::rank_result>& results) {
+  for (const auto& r : results) {
+    INFO(support::describe(r));
+    CHECK(r.ok());
+  }
+}
+
+// Runs one coroutine to its end on an io_context of its own.
+int on_io_context(asio::awaitable<int> (*rank_main)(communicator<cpu>)) {
+  asio::io_context io;
+  std::future<int> code;
+  {
+    communicator<cpu> world = connect<cpu>(io);
+    code = asio::co_spawn(io, rank_main(std::move(world)), asio::use_future);
+  }
+  io.run();
+  return code.get();
+}
+
+asio::awaitable<int> every_token(communicator<cpu> world) {
+  const int n = world.size();
+  std::vector<float> v(1000, 1.0F);
+  co_await world.all_reduce(v, sum{});
+  CO_REQUIRE_RANK(v.back() == static_cast<float>(n));
+  const int plain = co_await world.all_reduce(1, sum{});
+  CO_REQUIRE_RANK(plain == n);
+  auto started = world.all_reduce(2, sum{});
+  const int later = co_await std::move(started);
+  CO_REQUIRE_RANK(later == 2 * n);
+  const int named = co_await world.all_reduce(3, sum{})(asio::use_awaitable);
+  CO_REQUIRE_RANK(named == 3 * n);
+  const auto [failure, value] = co_await world.all_reduce(4, sum{})(asio::as_tuple(asio::use_awaitable));
+  CO_REQUIRE_RANK(!failure && value == 4 * n);
+  auto packed = world.all_reduce(5, sum{})(asio::deferred);
+  const int unpacked = co_await std::move(packed)(asio::use_awaitable);
+  CO_REQUIRE_RANK(unpacked == 5 * n);
+  std::vector<double> big(200000, 1.0);
+  co_await world.all_reduce(big, sum{});
+  CO_REQUIRE_RANK(big.front() == n && big.back() == n);
+  const std::vector<int> ranks = co_await world.all_gather(world.rank());
+  CO_REQUIRE_RANK(ranks.back() == n - 1);
+  co_return 0;
+}
+
+TEST_CASE("inside asio::awaitable an operation is awaited as it is, and takes every token") {
+  for (const int n : {1, 2, 3}) {
+    CAPTURE(n);
+    check_all(support::run_ranks(n, [](int) { return on_io_context(&every_token); }));
+  }
+}
+
+asio::awaitable<int> with_operators(communicator<cpu> world) {
+  using namespace asio::experimental::awaitable_operators;
+  auto first = world.all_reduce(1, sum{})(asio::use_awaitable);
+  auto second = world.all_reduce(2, sum{})(asio::use_awaitable);
+  const auto [a, b] = co_await (std::move(first) && std::move(second));
+  CO_REQUIRE_RANK(a == world.size() && b == 2 * world.size());
+  co_return 0;
+}
+
+TEST_CASE("awaitable operators combine operations") {
+  check_all(support::run_ranks(2, [](int) { return on_io_context(&with_operators); }));
+}
+
+TEST_CASE("a callback gets the value on the io_context that is run, a future in any thread") {
+  check_all(support::run_ranks(3, [](int) {
+    asio::io_context io;
+    const communicator<cpu> world = connect<cpu>(io);
+    int seen = 0;
+    bool inside_initiation = true;
+    std::vector<int> data(10, 1);
+    world.all_reduce(data, sum{})([&](std::exception_ptr failure) { seen += !failure && !inside_initiation ? 1 : 100; });
+    world.all_reduce(7, max{})([&](std::exception_ptr failure, int most) { seen += !failure && most == 7 ? 1 : 100; });
+    std::future<int> total = world.all_reduce(1, sum{})(asio::use_future);
+    inside_initiation = false;
+    std::thread runner([&io] {
+      // The connections keep the context at work for as long as the world lives.
+      while (!io.stopped()) io.run_one();
+    });
+    const int sum_of_ones = total.get();
+    io.stop();
+    runner.join();
+    REQUIRE_RANK(sum_of_ones == 3);
+    REQUIRE_RANK(seen == 2);
+    REQUIRE_RANK(data == std::vector<int>(10, 3));
+    return 0;
+  }));
+}
+
+asio::awaitable<int> errors_keep_their_text(communicator<cpu> world) {
+  std::vector<int> data(world.rank() == 0 ? 4 : 5);
+  try {
+    co_await world.all_reduce(data, sum{});
+  } catch (const error& e) {
+    CO_REQUIRE_RANK(e.condition() == errc::mismatch);
+    CO_REQUIRE_RANK(std::string(e.what()).find("all_reduce(4 x int32, sum)") != std::string::npos);
+    CO_REQUIRE_RANK(std::string(e.what()).find("all_reduce(5 x int32, sum)") != std::string::npos);
+    co_return 0;
+  }
+  co_return 1;
+}
+
+TEST_CASE("an error inside asio::awaitable is a cohort::error with its whole text") {
+  check_all(support::run_ranks(2, [](int) { return on_io_context(&errors_keep_their_text); }));
+}
+
+TEST_CASE("a cancellation slot cancels, and the other ranks learn who did") {
+  check_all(support::run_ranks(2, [](int rank) {
+    asio::io_context io;
+    const communicator<cpu> world = connect<cpu>(io);
+    asio::cancellation_signal signal;
+    errc seen{};
+    int culprit = -1;
+    std::vector<int> data(1);
+    const auto done = [&](std::exception_ptr failure, received) {
+      try {
+        if (failure) std::rethrow_exception(failure);
+      } catch (const error& e) {
+        seen = e.condition();
+        culprit = e.peer();
+      }
+      io.stop();
+    };
+    world.recv(data, from{1 - rank})(asio::bind_cancellation_slot(signal.slot(), done));
+    if (rank == 0) asio::post(io, [&signal] { signal.emit(asio::cancellation_type::terminal); });
+    io.run();
+    REQUIRE_RANK(seen == errc::cancelled);
+    REQUIRE_RANK(culprit == 0);
+    return 0;
+  }));
+}
+
+asio::awaitable<int> timed(communicator<cpu> world) {
+  if (world.rank() == 1) {
+    // Waits for the verdict of the others.
+    std::vector<int> never(1);
+    try {
+      co_await world.recv(never, from{0});
+    } catch (const error& e) {
+      CO_REQUIRE_RANK(e.condition() == errc::timed_out);
+      co_return 0;
+    }
+    co_return 1;
+  }
+  try {
+    co_await world.barrier(timeout{100ms});
+  } catch (const error& e) {
+    CO_REQUIRE_RANK(e.condition() == errc::timed_out);
+    CO_REQUIRE_RANK(e.peer() == 1);
+    co_return 0;
+  }
+  co_return 1;
+}
+
+TEST_CASE("deadlines pass on an io_context that nothing else keeps busy") {
+  check_all(support::run_ranks(2, [](int) { return on_io_context(&timed); }));
+}
+
+}  // namespace

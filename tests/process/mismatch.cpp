@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSL-1.0
+// Ranks that do not call the same thing, as processes: what tests/unit/mismatch.cpp shows in one process holds over
+// TCP, where the ranks know of each other's calls by messages and heartbeats alone. One world for each disagreement.
+#include "../support/every_call.hpp"
+#include "fault_support.hpp"
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace cohort;
+using namespace faults;
+using namespace std::chrono_literals;
+using support::every_collective;
+using support::what_to_call;
+
+namespace {
+
+constexpr int ranks = 3;
+
+using world_type = communicator<cpu>;
+
+/// What one rank does in one world; gives the error that it ended with.
+using part = std::function<task<std::optional<error>>(world_type&)>;
+
+struct disagreement {
+  std::string name;
+  int odd;
+  part even_part;
+  part odd_part;
+  std::vector<std::string> words;
+};
+
+part calls_of(std::vector<what_to_call> script) {
+  return [script](world_type& world) { return support::first_error(world, script); };
+}
+
+std::string problem_with(const std::optional<error>& e, const disagreement& d) {
+  if (!e) return "no error";
+  if (e->condition() != errc::mismatch) return std::string("not a mismatch: ") + e->what();
+  for (const std::string& word : d.words) {
+    if (!contains(e->what(), word)) return "no \"" + word + "\" in: " + e->what();
+  }
+  return {};
+}
+
+/// Each disagreement in a world of its own, all in the same processes.
+void check(const std::vector<disagreement>& all) {
+  const meeting_point between(ranks);
+  support::rank_options options;
+  options.deadline = 100s;
+  // A tenth of it is how often ranks tell what they have called: the bound for those who wait for each other.
+  options.environment = {{"COHORT_PEER_TIMEOUT", "2"}};
+  const auto results = support::run_ranks(
+      ranks,
+      [&](int rank) {
+        int bad = 0;
+        for (const disagreement& d : all) {
+          const auto began = now_ms();
+          {
+            world_type world = connect<cpu>();
+            world.set_timeout(10s);
+            auto mine = rank == d.odd ? d.odd_part(world) : d.even_part(world);
+            const std::optional<error> e = sync_wait(mine);
+            const std::string problem = problem_with(e, d);
+            if (!problem.empty()) {
+              std::printf("%s, odd rank %d: %s\n", d.name.c_str(), d.odd, problem.c_str());
+              ++bad;
+            }
+          }
+          if (now_ms() - began > 5000) std::printf("%s took %lld ms\n", d.name.c_str(), static_cast<long long>(now_ms() - began));
+          between.arrive_and_wait();
+        }
+        return bad;
+      },
+      options);
+  INFO(support::describe(results));
+  for (const auto& r : results) CHECK(r.ok());
+}
+
+}  // namespace
+
+TEST_CASE("mismatch over tcp: every ordered pair of collectives") {
+  std::vector<disagreement> all;
+  for (const operation_kind a : every_collective) {
+    for (const operation_kind b : every_collective) {
+      if (a == b) continue;
+      disagreement d;
+      d.name = std::string(name(a)) + " and " + std::string(name(b));
+      d.odd = static_cast<int>(all.size()) % ranks;
+      d.even_part = calls_of({{a}});
+      d.odd_part = calls_of({{b}});
+      d.words = {std::string(name(a)) + "(", std::string(name(b)) + "("};
+      all.push_back(std::move(d));
+    }
+  }
+  check(all);
+}
+
+TEST_CASE("mismatch over tcp: one collective, called differently") {
+  std::vector<disagreement> all;
+  const auto add = [&all](const std::string& name, part even_part, part odd_part, std::vector<std::string> words) {
+    for (int odd = 0; odd < ranks; ++odd) all.push_back({name, odd, even_part, odd_part, words});
+  };
+  for (const operation_kind kind : every_collective) {
+    if (kind == operation_kind::barrier) continue;
+    const std::string what(name(kind));
+    add(what + " of 5 and 6", calls_of({{kind}}), calls_of({{kind, 6}}), {});
+    if (support::detail::has_root(kind)) add(what + " with two roots", calls_of({{kind}}), calls_of({{kind, 5, 1}}), {"root 0", "root 1"});
+  }
+  add("broadcast of 5 and of nothing", calls_of({{operation_kind::broadcast}}), calls_of({{operation_kind::broadcast, 0}}), {});
+  add("long all_reduce", calls_of({{operation_kind::all_reduce, 300000}}), calls_of({{operation_kind::all_reduce, 299999}}), {"300000", "299999"});
+  add("two calls swapped", calls_of({{operation_kind::gather}, {operation_kind::scatter}}),
+      calls_of({{operation_kind::scatter}, {operation_kind::gather}}), {"gather(", "scatter("});
+
+  const auto reducing = [](auto element, auto op) {
+    return part([element, op](world_type& world) -> task<std::optional<error>> {
+      std::vector<decltype(element)> v(9);
+      std::optional<error> failure;
+      try {
+        co_await world.all_reduce(v, op);
+        co_await world.barrier();
+      } catch (const error& e) {
+        failure.emplace(e);
+      }
+      co_return failure;
+    });
+  };
+  add("two types of one size", reducing(0.0F, sum{}), reducing(std::int32_t{0}, sum{}), {"float32", "int32"});
+  add("two functors", reducing(0.0F, sum{}), reducing(0.0F, max{}), {"sum", "max"});
+
+  const auto with_table = [](const char* spec) {
+    return part([spec, script = std::vector<what_to_call>{{operation_kind::all_reduce}}](world_type& world) {
+      world.algorithms().override_with(spec);
+      return support::first_error(world, script);
+    });
+  };
+  add("two algorithms", with_table("all_reduce=ring"), with_table("all_reduce=recursive_doubling"), {"by ring", "by recursive_doubling"});
+  check(all);
+}

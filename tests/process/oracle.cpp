@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSL-1.0
+// The oracle over real processes that talk TCP: what moves blocks, and messages; announced before they are sent because
+// they are long, or thousands of short ones; over IPv4 and IPv6.
+#include "../support/oracle_exchange.hpp"
+#include "../support/oracle_messages.hpp"
+#include "../support/oracle_processes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+using namespace oracle;
+
+namespace {
+
+constexpr std::size_t prime = 10007;
+
+task<> movements(checker<remote>& c) {
+  auto broadcasts = broadcast_matrix<rgb>(c, counts_for(c.size(), prime), all_roots(c.size()));
+  co_await broadcasts;
+  auto scatters = scatter_matrix<std::int32_t>(c, counts_for(c.size(), prime), all_roots(c.size()), 1009);
+  co_await scatters;
+  auto gathers = gather_matrix<std::int32_t>(c, counts_for(c.size(), prime), all_roots(c.size()), 1009);
+  co_await gathers;
+  auto all_gathers = all_gather_matrix<rgb>(c, counts_for(c.size(), prime), prime);
+  co_await all_gathers;
+  auto all_to_alls = all_to_all_matrix<rgb>(c, counts_for(c.size(), prime), prime);
+  co_await all_to_alls;
+}
+
+task<> long_movements(checker<remote>& c) {
+  auto messages = message_matrix<std::int32_t>(c, {long_prime});
+  co_await messages;
+  auto broadcasts = broadcast_matrix<std::int32_t>(c, {300007}, {c.size() - 1});
+  co_await broadcasts;
+  auto scatters = scatter_matrix<std::int32_t>(c, {long_prime}, {c.size() / 2}, long_prime);
+  co_await scatters;
+  auto gathers = gather_matrix<std::int32_t>(c, {long_prime}, {c.size() / 2}, long_prime);
+  co_await gathers;
+  auto all_gathers = all_gather_matrix<std::int32_t>(c, {long_prime}, long_prime);
+  co_await all_gathers;
+  auto all_to_alls = all_to_all_matrix<std::int32_t>(c, {long_prime}, long_prime);
+  co_await all_to_alls;
+}
+
+/// All are called before one is awaited, so that the receiver falls behind and its buffers fill up.
+task<> thousands_of_sends(checker<remote>& c) {
+  constexpr std::size_t many = 20000;
+  std::vector<std::size_t> lengths;
+  for (std::size_t i = 0; i < many; ++i) lengths.push_back(i % 1000 == 999 ? long_prime : i % 17);
+  auto posted_late = check_order<std::int32_t>(c, lengths, false);
+  co_await posted_late;
+  auto posted_first = check_order<std::int32_t>(c, lengths, true);
+  co_await posted_first;
+  auto barrier = c.world().barrier();
+  co_await barrier;
+  auto from_any = check_from_any<std::int32_t>(c, 3, 90);
+  co_await from_any;
+}
+
+constexpr std::initializer_list<operation_kind> moving{
+    operation_kind::broadcast,    operation_kind::scatter,    operation_kind::scatter_v,
+    operation_kind::gather,       operation_kind::gather_v,   operation_kind::all_gather,
+    operation_kind::all_gather_v, operation_kind::all_to_all, operation_kind::all_to_all_v};
+
+}  // namespace
+
+TEST_CASE("oracle, processes: what moves blocks") {
+  for (const int n : process_counts) on_processes(n, moving, movements);
+}
+
+TEST_CASE("oracle, processes: blocks and messages longer than 256 KiB") {
+  for (const int n : {1, 2, 3, 5}) on_processes(n, moving, long_movements);
+}
+
+TEST_CASE("oracle, processes: messages and barriers") {
+  for (const int n : process_counts) {
+    const shared_counter arrivals;
+    on_processes(n, {operation_kind::barrier}, [&](checker<remote>& c) -> task<> {
+      auto messages = message_matrix<std::int32_t>(c, {0, 1, 17, prime});
+      co_await messages;
+      auto barriers = barrier_matrix(c, arrivals.get(), 100);
+      co_await barriers;
+    });
+  }
+}
+
+TEST_CASE("oracle, processes: thousands of short sends, some long ones among them") {
+  for (const int n : {1, 2, 4, 8}) on_processes(n, {}, thousands_of_sends);
+}
+
+TEST_CASE("oracle, processes: over IPv6") {
+  if (!has_ipv6()) return;
+  on_processes(3, moving, movements, {{"MASTER_ADDR", "::1"}});
+  on_processes(2, {}, thousands_of_sends, {{"MASTER_ADDR", "::1"}, {"COHORT_BIND_ADDRESS", "::1"}});
+}

@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSL-1.0
+# Runs every test: installs what is missing (Debian 12), then configures, builds and tests in lanes:
+#   release  everything, with -O3
+#   asan     unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
+#   tsan     unit and process tests with ThreadSanitizer
+#   clang    every header, every mistake that must not compile and every concept, with clang and warnings as errors
+# A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
+# "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
+#
+# Usage: tests/run.sh [--all] [--no-install] [--jobs N]
+#   --all         all four lanes; without it the release lane only
+#   --no-install  never call apt-get
+#   --jobs N      compilations and tests at a time (default: one a core, as far as memory allows)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=cmake/setup_debian.sh
+source cmake/setup_debian.sh
+
+usage() { sed -n '/^# Usage:/,/^[^#]/s/^# \{0,1\}//p' tests/run.sh; }
+
+quick=1
+install=1
+jobs=$(default_jobs)
+while [ $# -gt 0 ]; do
+  case $1 in
+    --all) quick=0 ;;
+    --no-install) install=0 ;;
+    --jobs)
+      [ $# -ge 2 ] || die "--jobs: a number is missing"
+      jobs=$2
+      shift
+      ;;
+    --jobs=*) jobs=${1#--jobs=} ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    *)
+      usage >&2
+      die "unknown argument $1"
+      ;;
+  esac
+  shift
+done
+[[ $jobs =~ ^[1-9][0-9]*$ ]] || die "--jobs: found \"$jobs\", expected a positive number"
+
+passed=0
+failed=0
+skipped=0
+summaries=()
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+note() {
+  say "$*"
+  summaries+=("$*")
+}
+
+skip_lane() {
+  skipped=$((skipped + 1))
+  note "lane $1: SKIPPED: $2"
+}
+
+fail_lane() {
+  failed=$((failed + 1))
+  note "lane $1: FAILED: $2"
+}
+
+# The numbers of a ctest run, from its own summary.
+count() {
+  local preset=$1 status=$2 output=$3 line lane_failed lane_total lane_skipped
+  line=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests failed out of [0-9]+' "$output" | tail -n 1) || true
+  if ! [[ $line =~ ([0-9]+)\ tests\ failed\ out\ of\ ([0-9]+) ]]; then
+    fail_lane "$preset" "ctest ended with $status and no summary"
+    return
+  fi
+  lane_failed=${BASH_REMATCH[1]}
+  lane_total=${BASH_REMATCH[2]}
+  lane_skipped=$(grep -cE '^[[:space:]]+[0-9]+ - .* \(Skipped\)' "$output") || true
+  if [ "$status" -ne 0 ] && [ "$lane_failed" -eq 0 ]; then
+    fail_lane "$preset" "ctest ended with $status"
+  fi
+  passed=$((passed + lane_total - lane_failed - lane_skipped))
+  failed=$((failed + lane_failed))
+  skipped=$((skipped + lane_skipped))
+  note "lane $preset: $line"
+}
+
+# run_lane PRESET [--target TARGET... --] [CTEST ARGUMENT...]
+run_lane() {
+  local preset=$1 status=0 started=$SECONDS targets=()
+  shift
+  if [ "${1:-}" = --target ]; then
+    while [ "$1" != -- ]; do
+      targets+=("$1")
+      shift
+    done
+    shift
+  fi
+  say "lane $preset: configuring"
+  if ! configure "$preset"; then
+    fail_lane "$preset" "cmake could not configure it"
+    return
+  fi
+  say "lane $preset: building, $jobs at a time"
+  if ! cmake --build --preset "$preset" --parallel "$jobs" "${targets[@]}"; then
+    fail_lane "$preset" "it does not build"
+    return
+  fi
+  say "lane $preset: testing, built after $((SECONDS - started)) s"
+  ${under[@]+"${under[@]}"} ctest --preset "$preset" --parallel "$jobs" "$@" 2>&1 | tee "$scratch/output" || status=$?
+  count "$preset" "$status" "$scratch/output"
+  say "lane $preset: $((SECONDS - started)) s"
+}
+
+# Some kernels, containers and sandboxes do not let a sanitizer start at all; a program that does nothing tells.
+sanitizer_works() {
+  echo 'int main() {}' >"$scratch/probe.cpp"
+  g++ "-fsanitize=$1" "$scratch/probe.cpp" -o "$scratch/probe" && "${@:2}" "$scratch/probe"
+}
+
+run_sanitizer_lane() {
+  local preset=$1 sanitizers=$2
+  under=()
+  if ! sanitizer_works "$sanitizers" >"$scratch/probe.log" 2>&1; then
+    under=(setarch "$(uname -m)" --addr-no-randomize)  # ThreadSanitizer of g++ 12 and 32 random bits of mmap
+    if ! sanitizer_works "$sanitizers" "${under[@]}" >>"$scratch/probe.log" 2>&1; then
+      under=()
+      skip_lane "$preset" "an empty program built with -fsanitize=$sanitizers does not run here: $(tail -n 1 "$scratch/probe.log")"
+      return
+    fi
+  fi
+  run_lane "$preset" --target suites -- --label-regex '^(unit|process)$'
+  under=()
+}
+
+run_clang_lane() {
+  if ! install_missing clang; then
+    skip_lane clang "no clang++ here"
+    return
+  fi
+  run_lane clang --target headers_linked_twice -- --label-regex '^(headers|compile_fail|concepts)$'
+}
+
+say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang'), $jobs at a time"
+install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
+
+under=()
+run_lane release
+if [ "$quick" = 0 ]; then
+  run_sanitizer_lane asan address,undefined
+  run_sanitizer_lane tsan thread
+  run_clang_lane
+fi
+
+say "summary, after $SECONDS s"
+printf '%s\n' "${summaries[@]}"
+if [ "$skipped" -gt 0 ]; then
+  echo "$passed passed, $failed failed, $skipped skipped"
+else
+  echo "$passed passed, $failed failed"
+fi
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+// Runs a check of the oracle in real processes that talk TCP.
+#pragma once
+
+#include "oracle.hpp"
+#include "processes.hpp"
+
+#include <cohort/run.hpp>
+
+#include <doctest/doctest.h>
+
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <initializer_list>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace oracle {
+
+using remote = cohort::cpu;
+inline constexpr std::array<int, 6> process_counts{1, 2, 3, 4, 5, 8};
+// Of int32, these are longer than 256 KiB: over TCP they are announced, and sent when the receiver has granted them.
+inline constexpr std::size_t long_prime = 100003;
+
+/// Runs `check(checker<remote>&)` in n processes; each must have checked every algorithm of `kinds`.
+template <class Check>
+void on_processes(int n, std::initializer_list<operation_kind> kinds, Check check,
+                  support::variables environment = {}) {
+  CAPTURE(n);
+  const auto body = [&](int rank) {
+    tally counts;
+    auto rank_main = [&](communicator<remote> world) -> task<> {
+      support::expect(world.rank() == rank && world.size() == n, "the rank and the size that the launcher gave");
+      checker<remote> c(world, counts);
+      auto work = check(c);
+      co_await work;
+    };
+    const int code = cohort::run(rank_main);
+    if (code != 0) return code;  // it has said why
+    for (const operation_kind kind : kinds) {
+      for (const algorithm how : algorithms_of(kind)) support::expect(counts.of(kind, how) > 0, to_string(how));
+    }
+    support::expect(counts.total() > 0, "something to be checked");
+    return 0;
+  };
+  support::rank_options options;
+  options.deadline = std::chrono::minutes(3);  // guards against a hang, on a busy machine too
+  options.environment = std::move(environment);
+  const auto results = support::run_ranks(n, body, options);
+  REQUIRE(results.size() == static_cast<std::size_t>(n));
+  const bool all_right =
+      std::all_of(results.begin(), results.end(), [](const support::rank_result& r) { return r.ok(); });
+  CHECK_MESSAGE(all_right, support::describe(results));
+}
+
+/// Whether this machine has ::1; says so where it has not.
+[[nodiscard]] inline bool has_ipv6() {
+  const int fd = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  const bool bound = fd >= 0 && ::bind(fd, reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0;
+  if (fd >= 0) ::close(fd);
+  if (!bound) MESSAGE("skipped: no socket can be bound to ::1 on this machine");
+  return bound;
+}
+
+/// Memory that the processes forked from this one share.
+class shared_counter {
+ public:
+  shared_counter()
+      : place_(::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    REQUIRE(place_ != MAP_FAILED);
+    counter_ = new (place_) std::atomic<int>(0);
+  }
+  shared_counter(const shared_counter&) = delete;
+  shared_counter& operator=(const shared_counter&) = delete;
+  ~shared_counter() { ::munmap(place_, sizeof(std::atomic<int>)); }
+  [[nodiscard]] std::atomic<int>& get() const noexcept { return *counter_; }
+
+ private:
+  void* place_;
+  std::atomic<int>* counter_ = nullptr;
+};
+
+}  // namespace oracle

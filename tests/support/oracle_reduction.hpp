@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSL-1.0
+// What reductions must give: the operands of all ranks, combined again here in every grouping that a schedule promises,
+// and in double where it promises none. Used by oracle_reduce.hpp and oracle_scan.hpp.
+#pragma once
+
+#include "oracle.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace oracle {
+
+/// How the operands of an element are grouped.
+enum class grouping {
+  tree,      ///< neighbours, then neighbouring pairs, ...: of every algorithm that keeps rank order, but for
+  pairwise,  ///< the pairwise reduce_scatter
+  free,      ///< any, as the functor commutes: all that is known is how far rounding can lead
+};
+
+[[nodiscard]] inline grouping grouping_of(operation_kind kind, algorithm how) {
+  if (how == algorithm::pairwise) return grouping::pairwise;
+  return cohort::collective::find_implementation(kind, how)->needs_commutative ? grouping::free : grouping::tree;
+}
+
+template <class T>
+inline constexpr bool is_rounded = std::is_floating_point_v<T> || std::is_same_v<T, complex> ||
+                                   std::is_same_v<T, cohort::half> || std::is_same_v<T, cohort::bfloat16>;
+
+template <class T, class Op>
+class operands {
+ public:
+  using wide = std::conditional_t<std::is_same_v<T, complex>, complex, double>;
+  static constexpr std::size_t most_ranks = 16;
+
+  /// Element i of rank r is a function of (seed, r, i).
+  operands(int ranks, std::size_t count, data kind, std::uint64_t seed) : ranks_(ranks), count_(count), kind_(kind) {
+    for (int r = 0; r < ranks; ++r) {
+      std::vector<T> own;
+      own.reserve(count);
+      for (std::size_t i = 0; i < count; ++i) own.push_back(operand<T, Op>(seed, r, i, kind));
+      std::vector<T> contributed;
+      contributed.reserve(count);
+      for (const T& x : own) contributed.push_back(contribution(x, functor(r)));
+      inputs_.push_back(std::move(own));
+      contributions_.push_back(std::move(contributed));
+    }
+    for (std::size_t i = 0; i < count; ++i) totals_.push_back(conclusion(tree(i), ranks));
+  }
+
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  [[nodiscard]] Op functor(int rank) const { return functor_of<Op>(rank, kind_); }
+  [[nodiscard]] std::span<const T> input(int rank) const { return inputs_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] const char* data_name() const noexcept { return kind_ == data::exact ? "exact" : "rough"; }
+  [[nodiscard]] std::string title(const char* operation, std::size_t n, const char* form) const {
+    return std::string(operation) + form + " by " + cohort::functor_name<Op>() + " of " + std::to_string(n) + " " +
+           data_name() + " " + cohort::element_type_name<T>();
+  }
+
+  /// Elements [first, first + n) of the result on all ranks, grouped as a tree.
+  [[nodiscard]] std::span<const T> totals(std::size_t first, std::size_t n) const {
+    return std::span<const T>(totals_).subspan(first, n);
+  }
+  /// The same as the pairwise reduce_scatter groups them for one rank: what lies below it and itself from the right,
+  /// what lies above it from the right, then both.
+  [[nodiscard]] std::vector<T> pairwise(int rank, std::size_t first, std::size_t n) const {
+    const Op op = functor(0);
+    std::vector<T> result;
+    for (std::size_t i = first; i < first + n; ++i) {
+      T lower = at(rank, i);
+      for (int r = rank; r-- > 0;) lower = static_cast<T>(op(at(r, i), lower));
+      if (rank + 1 < ranks_) {
+        T higher = at(ranks_ - 1, i);
+        for (int r = ranks_ - 1; r-- > rank + 1;) higher = static_cast<T>(op(at(r, i), higher));
+        lower = static_cast<T>(op(lower, higher));
+      }
+      result.push_back(conclusion(lower, ranks_));
+    }
+    return result;
+  }
+  /// What a scan gives a rank: windows that double in length.
+  [[nodiscard]] std::vector<T> prefix(int rank) const {
+    std::vector<T> result;
+    for (std::size_t i = 0; i < count_; ++i) result.push_back(conclusion(up_to(rank, i), rank + 1));
+    return result;
+  }
+  /// What an exclusive_scan gives a rank but the first, without an initial value.
+  [[nodiscard]] std::vector<T> prefix_before(int rank) const {
+    const Op op = functor(0);
+    std::vector<T> result;
+    for (std::size_t i = 0; i < count_; ++i) {
+      T below = at(rank - 1, i);
+      for (int length = 2; length <= rank; length *= 2) {
+        below = static_cast<T>(op(window(rank - length, length, i), below));
+      }
+      result.push_back(conclusion(below, rank));
+    }
+    return result;
+  }
+
+  /// `found` holds elements [first, ...) of the result; it may be rounded otherwise where the grouping is free.
+  template <class Backend>
+  void compare(const checker<Backend>& c, const std::string& what, std::span<const T> found, std::size_t first,
+               grouping g) const {
+    if constexpr (is_rounded<T> && !std::is_same_v<Op, cohort::max> && !std::is_same_v<Op, cohort::min>) {
+      if (g == grouping::free && kind_ == data::rough) return compare_rounded(c, what, found, first);
+    }
+    if (g != grouping::pairwise) return c.same(what, found, totals(first, found.size()));
+    const std::vector<T> expected = pairwise(c.rank(), first, found.size());
+    c.same(what, found, std::span<const T>(expected));
+  }
+
+ private:
+  [[nodiscard]] const T& at(int rank, std::size_t i) const { return contributions_[static_cast<std::size_t>(rank)][i]; }
+
+  /// Written anew rather than asked of the library.
+  [[nodiscard]] static T contribution(const T& x, [[maybe_unused]] const Op& op) {
+    if constexpr (!requires { op.factor; }) return x;
+    else if constexpr (std::is_same_v<T, cohort::half> || std::is_same_v<T, cohort::bfloat16>) {
+      return T(static_cast<float>(x) * static_cast<float>(op.factor));
+    } else return x * static_cast<T>(op.factor);
+  }
+  [[nodiscard]] static T conclusion(const T& total, [[maybe_unused]] int ranks) {
+    if constexpr (!std::is_same_v<Op, cohort::average>) return total;
+    else if constexpr (std::is_same_v<T, cohort::half> || std::is_same_v<T, cohort::bfloat16>) {
+      return T(static_cast<float>(total) / static_cast<float>(ranks));
+    } else if constexpr (std::is_same_v<T, complex>) return total / static_cast<double>(ranks);
+    else return total / static_cast<T>(ranks);
+  }
+
+  [[nodiscard]] T tree(std::size_t i) const {
+    const Op op = functor(0);
+    int core = 1;
+    while (2 * core <= ranks_) core *= 2;
+    const int pairs = ranks_ - core;
+    std::array<T, most_ranks> level{};
+    for (int k = 0; k < core; ++k) {
+      level[static_cast<std::size_t>(k)] =
+          k < pairs ? static_cast<T>(op(at(2 * k, i), at(2 * k + 1, i))) : at(k + pairs, i);
+    }
+    for (std::size_t width = static_cast<std::size_t>(core); width > 1; width /= 2) {
+      for (std::size_t k = 0; k < width / 2; ++k) level[k] = static_cast<T>(op(level[2 * k], level[2 * k + 1]));
+    }
+    return level[0];
+  }
+  /// The operands of up to `length` ranks that end at `rank`, where length is a power of two.
+  [[nodiscard]] T window(int rank, int length, std::size_t i) const {
+    if (length == 1) return at(rank, i);
+    const T upper = window(rank, length / 2, i);
+    if (rank < length / 2) return upper;
+    return static_cast<T>(functor(0)(window(rank - length / 2, length / 2, i), upper));
+  }
+  [[nodiscard]] T up_to(int rank, std::size_t i) const {
+    int length = 1;
+    while (length < ranks_) length *= 2;
+    return window(rank, length, i);
+  }
+
+  template <class Backend>
+  void compare_rounded(const checker<Backend>& c, const std::string& what, std::span<const T> found,
+                       std::size_t first) const {
+    const double divisor = std::is_same_v<Op, cohort::average> ? static_cast<double>(ranks_) : 1.0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      wide sum{};
+      double magnitude = 0;
+      for (int r = 0; r < ranks_; ++r) {
+        const auto x = static_cast<wide>(at(r, first + i));
+        sum += x;
+        magnitude += std::abs(x);
+      }
+      const double tolerance = magnitude / divisor * (ranks_ + 1) * epsilon();
+      const double error = std::abs(static_cast<wide>(found[i]) - sum / divisor);
+      if (!(error <= tolerance)) {
+        c.fail(what, "element " + std::to_string(i) + " is " + text_of(found[i]) + ", off by " + std::to_string(error) +
+                         ", expected at most " + std::to_string(tolerance));
+      }
+    }
+  }
+  [[nodiscard]] static double epsilon() {
+    if constexpr (std::is_same_v<T, complex>) return std::numeric_limits<double>::epsilon();
+    else return static_cast<double>(std::numeric_limits<T>::epsilon());
+  }
+
+  int ranks_;
+  std::size_t count_;
+  data kind_;
+  std::vector<std::vector<T>> inputs_{};
+  std::vector<std::vector<T>> contributions_{};
+  std::vector<T> totals_{};
+};
+
+}  // namespace oracle

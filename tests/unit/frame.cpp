@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+// The header of every message: its place on the wire, and that bytes which no rank of this version sends are refused.
+#include <doctest/doctest.h>
+
+#include <cohort/transport/frame.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <random>
+#include <span>
+#include <string>
+
+namespace {
+
+using namespace cohort;
+using namespace cohort::transport;
+
+frame sample() {
+  frame f;
+  f.kind = frame_kind::announce;
+  f.ticket = 0x1122334455667788;
+  f.header.context = 0xa1b2c3d4;
+  f.header.sequence = 0x01020304;
+  f.header.bytes = 0xfedcba98765432;
+  f.header.call.kind = operation_kind::all_reduce;
+  f.header.call.algorithm = collective::algorithm::circulant;
+  f.header.call.type = 7;
+  f.header.call.functor = 9;
+  f.header.call.root = 3;
+  f.header.call.count = 0x0807060504030201;
+  return f;
+}
+
+std::string hex(const frame::bytes_type& bytes) {
+  std::string text;
+  for (const unsigned char b : bytes) {
+    char two[3] = {};
+    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned>(b));
+    text += two;
+  }
+  return text;
+}
+
+bool equal(const frame& a, const frame& b) {
+  return a.kind == b.kind && a.ticket == b.ticket && a.header.context == b.header.context && a.header.sequence == b.header.sequence &&
+         a.header.tagged == b.header.tagged && a.header.bytes == b.header.bytes && a.header.call == b.header.call;
+}
+
+}  // namespace
+
+TEST_CASE("frame: its place on the wire is fixed") {
+  CHECK(hex(sample().encode()) ==
+        "02000000" "d4c3b2a1"   // kind, tagged, reserved; context
+        "04030201" "00000000"   // sequence, reserved
+        "32547698badcfe00"      // bytes
+        "8877665544332211"      // ticket
+        "0102030405060708"      // count
+        "0806" "0700" "0900" "0300");  // kind and algorithm, type, functor, root
+}
+
+TEST_CASE("frame: what is encoded is decoded, for every kind") {
+  for (unsigned kind = 1; kind <= 6; ++kind) {
+    for (const bool tagged : {false, true}) {
+      frame f = sample();
+      f.kind = static_cast<frame_kind>(kind);
+      f.header.tagged = tagged;
+      frame back;
+      REQUIRE(frame::decode(f.encode().data(), back));
+      CHECK(equal(f, back));
+    }
+  }
+}
+
+TEST_CASE("frame: kinds, flags, reserved bytes and lengths that nobody sends are refused") {
+  const frame::bytes_type good = sample().encode();
+  frame ignored;
+  const auto refused = [&](std::size_t at, unsigned char value) {
+    frame::bytes_type changed = good;
+    changed[at] = value;
+    return !frame::decode(changed.data(), ignored);
+  };
+  for (unsigned value = 0; value < 256; ++value) {
+    CHECK(refused(0, static_cast<unsigned char>(value)) == (value < 1 || value > 6));
+    CHECK(refused(1, static_cast<unsigned char>(value)) == (value > 1));
+    for (const std::size_t reserved : {2, 3, 12, 13, 14, 15}) {
+      CHECK(refused(reserved, static_cast<unsigned char>(value)) == (value != 0));
+    }
+  }
+  frame f = sample();
+  f.header.bytes = std::uint64_t{1} << 56;
+  CHECK(frame::decode(f.encode().data(), ignored));
+  ++f.header.bytes;
+  CHECK_FALSE(frame::decode(f.encode().data(), ignored));
+  f.header.bytes = ~std::uint64_t{0};
+  CHECK_FALSE(frame::decode(f.encode().data(), ignored));
+}
+
+TEST_CASE("frame: of random bytes only what a rank could have sent is taken, and it can be described") {
+  std::mt19937_64 random(7);
+  int taken = 0;
+  for (int i = 0; i < 200000; ++i) {
+    frame::bytes_type bytes{};
+    for (unsigned char& b : bytes) b = static_cast<unsigned char>(random());
+    // Left to chance alone nothing would ever get past the reserved bytes.
+    if (i % 2 == 0) {
+      bytes[0] = static_cast<unsigned char>(random() % 8);
+      bytes[1] = static_cast<unsigned char>(random() % 2);
+      bytes[2] = bytes[3] = bytes[12] = bytes[13] = bytes[14] = bytes[15] = bytes[23] = 0;
+    }
+    frame f;
+    if (!frame::decode(bytes.data(), f)) continue;
+    ++taken;
+    REQUIRE(f.encode() == bytes);
+    if (taken % 64 == 0) CHECK_FALSE(describe_fully(f.header.call).empty());
+  }
+  CHECK(taken > 50000);
+}

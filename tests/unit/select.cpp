@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSL-1.0
+// The choice of algorithms: the defaults, overrides and what is said of wrong ones.
+#include <doctest/doctest.h>
+
+#include <cohort/collective/select.hpp>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace cohort::collective;
+using cohort::operation_kind;
+
+constexpr selection_table table{};
+
+std::string refusal(std::string_view spec) {
+  selection_table t;
+  try {
+    t.override_with(spec);
+  } catch (const cohort::error& e) {
+    CHECK(e.condition() == cohort::errc::invalid_argument);
+    return e.what();
+  }
+  return "accepted";
+}
+
+// The choice is made at compile time where everything is known.
+static_assert(table.choose(operation_kind::all_reduce, 8, 4, true) == algorithm::recursive_doubling);
+static_assert(table.choose(operation_kind::all_reduce, 1 << 20, 4, true) == algorithm::circulant);
+static_assert(table.choose(operation_kind::all_reduce, 1 << 20, 4, false) == algorithm::halving_doubling);
+
+}  // namespace
+
+TEST_CASE("operation kinds and algorithms go to and from their names") {
+  std::set<std::string> names;
+  for (unsigned k = 1; k <= static_cast<unsigned>(cohort::last_operation_kind); ++k) {
+    const auto kind = static_cast<operation_kind>(k);
+    CHECK(cohort::operation_kind_of(name(kind)) == kind);
+    names.emplace(name(kind));
+  }
+  CHECK(names.size() == 20);
+  CHECK_FALSE(names.contains("unknown operation"));
+  CHECK(name(operation_kind::exclusive_scan) == "exclusive_scan");
+  CHECK_FALSE(cohort::operation_kind_of("allreduce").has_value());
+  CHECK(name(operation_kind{}) == "unknown operation");
+  names.clear();
+  for (unsigned a = 1; a <= static_cast<unsigned>(last_algorithm); ++a) {
+    CHECK(algorithm_of(to_string(static_cast<algorithm>(a))) == static_cast<algorithm>(a));
+    names.emplace(to_string(static_cast<algorithm>(a)));
+  }
+  CHECK(names.size() == 14);
+  CHECK_FALSE(names.contains("no algorithm"));
+  CHECK(to_string(algorithm{}) == "no algorithm");
+  CHECK_FALSE(algorithm_of("").has_value());
+}
+
+TEST_CASE("every collective has a default algorithm that exists and that suits the functor") {
+  for (unsigned k = 1; k <= static_cast<unsigned>(operation_kind::exclusive_scan); ++k) {
+    const auto kind = static_cast<operation_kind>(k);
+    for (const std::size_t bytes : {0u, 1u, 300u, 9000u, 50000u, 70000u, 1u << 30}) {
+      for (const int ranks : {1, 2, 3, 4, 7, 8, 1000}) {
+        for (const bool commutative : {true, false}) {
+          const auto* found = find_implementation(kind, table.choose(kind, bytes, ranks, commutative));
+          REQUIRE(found != nullptr);
+          REQUIRE((commutative || !found->needs_commutative));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("point to point operations have nothing to choose") {
+  CHECK_THROWS_WITH_AS(static_cast<void>(table.choose(operation_kind::send, 8, 2, true)),
+                       "no algorithm is listed for send", cohort::error);
+}
+
+TEST_CASE("default switch points") {
+  const auto all_reduce = [](std::size_t bytes, int ranks, bool commutative) {
+    return table.choose(operation_kind::all_reduce, bytes, ranks, commutative);
+  };
+  CHECK(all_reduce(32767, 8, true) == algorithm::recursive_doubling);
+  CHECK(all_reduce(32768, 8, true) == algorithm::circulant);
+  CHECK(all_reduce(32768, 8, false) == algorithm::halving_doubling);
+  CHECK(all_reduce(32768, 3, false) == algorithm::recursive_doubling);
+  CHECK(all_reduce(262143, 2, true) == algorithm::recursive_doubling);
+  CHECK(all_reduce(262144, 2, true) == algorithm::circulant);
+  CHECK(table.choose(operation_kind::broadcast, 65535, 16, true) == algorithm::binomial);
+  CHECK(table.choose(operation_kind::broadcast, 65536, 16, true) == algorithm::circulant);
+  CHECK(table.choose(operation_kind::broadcast, 65536, 2, true) == algorithm::binomial);
+  CHECK(table.choose(operation_kind::reduce, 65536, 16, true) == algorithm::circulant);
+  CHECK(table.choose(operation_kind::reduce, 65536, 16, false) == algorithm::halving_gather);
+  CHECK(table.choose(operation_kind::reduce, 65535, 16, false) == algorithm::binomial);
+  CHECK(table.choose(operation_kind::gather, 8192, 16, true) == algorithm::binomial);
+  CHECK(table.choose(operation_kind::gather, 8193, 16, true) == algorithm::linear);
+  CHECK(table.choose(operation_kind::all_to_all, 256, 8, true) == algorithm::bruck);
+  CHECK(table.choose(operation_kind::all_to_all, 257, 8, true) == algorithm::pairwise);
+  CHECK(table.choose(operation_kind::all_to_all, 256, 7, true) == algorithm::pairwise);
+  CHECK(table.choose(operation_kind::reduce_scatter, 8, 5, true) == algorithm::circulant);
+  CHECK(table.choose(operation_kind::reduce_scatter, 8, 5, false) == algorithm::halving);
+}
+
+TEST_CASE("an override holds at every size; one that reorders leaves functors that do not commute alone") {
+  selection_table t;
+  t.override_with("all_reduce=ring,broadcast=chain");
+  CHECK(t.choose(operation_kind::all_reduce, 8, 2, true) == algorithm::ring);
+  CHECK(t.choose(operation_kind::all_reduce, 1 << 20, 99, true) == algorithm::ring);
+  CHECK(t.choose(operation_kind::all_reduce, 8, 8, false) == algorithm::recursive_doubling);
+  CHECK(t.choose(operation_kind::all_reduce, 1 << 20, 8, false) == algorithm::halving_doubling);
+  CHECK(t.choose(operation_kind::broadcast, 8, 2, true) == algorithm::chain);
+  CHECK(t.choose(operation_kind::reduce, 8, 2, true) == algorithm::binomial);
+  t.override_with("all_reduce=halving_doubling");
+  CHECK(t.choose(operation_kind::all_reduce, 8, 2, false) == algorithm::halving_doubling);
+  CHECK(t.choose(operation_kind::broadcast, 8, 2, true) == algorithm::chain);
+  CHECK(t.override_of(operation_kind::broadcast) == algorithm::chain);
+  CHECK_FALSE(t.override_of(operation_kind::reduce).has_value());
+}
+
+TEST_CASE("no override, and an override in code") {
+  selection_table t;
+  t.override_with("");
+  CHECK(t.to_string() == table.to_string());
+  t.override_with(operation_kind::all_gather, algorithm::linear);
+  CHECK(t.choose(operation_kind::all_gather, 8, 2, true) == algorithm::linear);
+  CHECK_THROWS_WITH_AS(t.override_with(operation_kind::all_gather, algorithm::bruck),
+                       "\"bruck\" is not an algorithm of all_gather; these are circulant, ring, linear", cohort::error);
+}
+
+TEST_CASE("a wrong override is refused with what could stand there") {
+  CHECK(refusal("all_reduce=bruck") ==
+        "algorithms \"all_reduce=bruck\": in \"all_reduce=bruck\", \"bruck\" is not an algorithm of all_reduce; these "
+        "are recursive_doubling, halving_doubling, circulant, ring");
+  CHECK(refusal("barrier=dissemination,all_reduce=fast") ==
+        "algorithms \"barrier=dissemination,all_reduce=fast\": in \"all_reduce=fast\", \"fast\" is not an algorithm of "
+        "all_reduce; these are recursive_doubling, halving_doubling, circulant, ring");
+  CHECK(refusal("allreduce=ring") ==
+        "algorithms \"allreduce=ring\": in \"allreduce=ring\", \"allreduce\" is not an operation with algorithms; "
+        "these are barrier, broadcast, scatter, scatter_v, gather, gather_v, reduce, all_reduce, all_gather, "
+        "all_gather_v, reduce_scatter, reduce_scatter_v, all_to_all, all_to_all_v, scan, exclusive_scan");
+  const auto says = [](const std::string& text, const char* what) { return text.find(what) != std::string::npos; };
+  CHECK(says(refusal("send=ring"), "\"send\" is not an operation with algorithms"));
+  CHECK(says(refusal("ring"), "in \"ring\", expected operation=algorithm, such as all_reduce=ring"));
+  CHECK(says(refusal("all_reduce="), "\"\" is not an algorithm of all_reduce"));
+  CHECK(says(refusal("=ring"), "\"\" is not an operation with algorithms"));
+  CHECK(says(refusal("all_reduce=ring,"), "in \"\", expected operation=algorithm"));
+  CHECK(says(refusal(","), "in \"\", expected operation=algorithm"));
+  CHECK(says(refusal("all_reduce= ring"), "\" ring\" is not an algorithm"));
+  CHECK(says(refusal("all_reduce=ring=2"), "\"ring=2\" is not an algorithm"));
+  CHECK(says(refusal("all_reduce=ring,all_reduce=circulant"), "all_reduce is named twice"));
+}
+
+TEST_CASE("a refused override leaves the table as it was") {
+  selection_table t;
+  CHECK_THROWS_AS(t.override_with("all_reduce=ring,broadcast=ring"), cohort::error);
+  CHECK(t.to_string() == table.to_string());
+}
+
+TEST_CASE("the table prints as it is tried") {
+  selection_table t;
+  t.override_with("all_gather=ring");
+  const std::string text = t.to_string();
+  CHECK(text.starts_with("operation         algorithm               from bytes  from ranks  functor\n"
+                         "barrier           dissemination           0           1           any\n"));
+  CHECK(text.find("all_gather        ring                    override    override    any\n"
+                  "all_gather        circulant               0           1           any\n") != std::string::npos);
+  CHECK(text.find("all_reduce        circulant               262144      2           commutative\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a table of one's own") {
+  constexpr selection_row rows[] = {{operation_kind::barrier, 0, 1, false, algorithm::dissemination}};
+  constexpr selection_table own{rows};
+  CHECK(own.rows().size() == 1);
+  CHECK(own.choose(operation_kind::barrier, 0, 2, true) == algorithm::dissemination);
+  CHECK_THROWS_AS(static_cast<void>(own.choose(operation_kind::scan, 0, 2, true)), cohort::error);
+  const std::vector<selection_row> many(selection_table::capacity + 1, rows[0]);
+  CHECK_THROWS_AS(selection_table{many}, cohort::error);
+}
+
+TEST_CASE("pipelines are cut so that segments grow with the vector and never fall under 32 KiB") {
+  CHECK(pipeline_segments(algorithm::binomial, 1 << 30, 100) == 1);
+  CHECK(pipeline_segments(algorithm::circulant, 1 << 30, 2) == 1);
+  CHECK(pipeline_segments(algorithm::circulant, 0, 8) == 1);
+  CHECK(pipeline_segments(algorithm::circulant, 65535, 8) == 1);
+  CHECK(pipeline_segments(algorithm::circulant, 65536, 8) == 2);
+  CHECK(pipeline_segments(algorithm::circulant, 1 << 20, 8) == 8);  // sqrt(2 * 32)
+  CHECK(pipeline_segments(algorithm::chain, 1 << 20, 18) == 22);    // sqrt(16 * 32)
+  CHECK(pipeline_segments(algorithm::chain, 1 << 20, 1000) == 32);
+  CHECK(pipeline_segments(algorithm::chain, std::size_t{1} << 62, 1 << 21) == 1 << 20);
+  CHECK(exchange_window(32768) == 32);
+  CHECK(exchange_window(32769) == 4);
+}

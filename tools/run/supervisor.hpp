@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+// Starts the ranks, watches them, and brings all of them to an end when one fails, when time is up, or when asked to.
+// Everything happens on one thread, in one loop around `poller`.
+#pragma once
+
+#include "console.hpp"
+#include "guard.hpp"
+#include "host_setup.hpp"
+#include "job.hpp"
+#include "options.hpp"
+#include "poller.hpp"
+#include "rank_process.hpp"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cohort::tool {
+
+class supervisor {
+ public:
+  supervisor(const run_options& options, job shared);
+
+  /// Result: the exit code of `cohort run`. Completes: when no process of the run is left.
+  int run();
+
+ private:
+  // Each phase ends by itself when nothing is left to wait for, else at its deadline, which starts the next.
+  enum class phase { running, settling, terminating, killing, given_up };
+  enum class cause { none, failure, time_out, signal, closed_output };
+
+  bool start_all();
+  bool start(int rank);
+  void kill_and_collect();
+
+  void watch();
+  void handle(const ready_source& ready);
+  void read_output(rank_process& process, stream from, std::size_t most);
+  void read_signals();
+  void on_signal(int number);
+  void read_to_end(rank_process& process, stream from);
+  void collect(rank_process& process);
+  void on_ended(rank_process& process, int wait_status);
+  void collect_orphans();
+  void notice_gone_groups();
+  void check_console();
+
+  void begin_settling();
+  void terminate(int number);
+  void kill_all();
+  void on_deadline();
+  void time_out();
+  void signal_groups(int number);
+  std::string targets() const;
+
+  int conclude();
+  void flush_console();
+  void show_status();
+  void watch_console(stream s);
+  void pause_or_resume(stream s);
+  rank_stream& stream_of(rank_process& process, stream s) { return s == stream::out ? process.out : process.err; }
+  bool all_ended() const;
+  bool nothing_left() const;
+  std::vector<int> ranks_where(bool (*condition)(const rank_process&)) const;
+  std::optional<steady::time_point> next_deadline() const;
+
+  const run_options& options_;
+  job job_;
+  host_setup host_;
+  console console_;
+  poller poller_;
+  std::optional<guard> guard_;
+  std::vector<rank_process> ranks_;
+  steady::time_point started_{};
+
+  phase phase_ = phase::running;
+  cause cause_ = cause::none;
+  int cause_signal_ = 0;
+  int first_failed_ = -1;
+  int start_error_ = 0;
+  bool children_changed_ = false;
+  bool interrupted_ = false;  // a signal to end has come
+  std::optional<steady::time_point> deadline_;  // of the phase
+  std::optional<steady::time_point> time_out_;  // of the whole run
+
+  std::string status_shown_;
+  std::array<bool, 2> paused_{};
+  std::array<bool, 2> watched_{};  // is the console's stream in the poller, waiting to take more?
+  bool log_error_told_ = false;
+  bool output_error_told_ = false;
+};
+
+}  // namespace cohort::tool
