@@ -27,7 +27,7 @@ bool all_gone(const std::vector<pid_t>& pids) {
 pid_t guard_of(const running_tool& running) {
   std::vector<pid_t> guards;
   for (const pid_t each : running.processes()) {
-    if (read_file("/proc/" + std::to_string(each) + "/comm") == "cohort-guard\n") guards.push_back(each);
+    if (read_process_file(each, "comm") == "cohort-guard\n") guards.push_back(each);
   }
   REQUIRE(guards.size() == 1);
   return guards[0];

@@ -186,7 +186,7 @@ TEST_CASE("launcher: a reader that pauses holds the ranks up, and loses nothing"
   std::string written;
   int times_the_same = 0;
   REQUIRE(eventually([&] {
-    const std::string now = line_with(read_file("/proc/" + std::to_string(rank) + "/io"), "wchar");
+    const std::string now = line_with(read_process_file(rank, "io"), "wchar");
     times_the_same = now == written ? times_the_same + 1 : 0;
     written = now;
     return times_the_same == 20 || is_gone(rank);

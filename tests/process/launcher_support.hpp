@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -62,9 +63,19 @@ inline std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+/// /proc/PID/NAME; empty when there is no such process. Not by a stream: a process may end between the opening of its
+/// file and the reading, and std::filebuf throws at that.
+inline std::string read_process_file(pid_t pid, const std::string& name) {
+  std::string text(4096, '\0');
+  std::FILE* const file = std::fopen(("/proc/" + std::to_string(pid) + "/" + name).c_str(), "r");
+  text.resize(file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file));
+  if (file != nullptr) std::fclose(file);
+  return text;
+}
+
 /// 'R', 'S', 'T', ...; 'X' when there is no such process.
 inline char state_of(pid_t pid) {
-  const std::string text = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text = read_process_file(pid, "stat");
   const std::size_t end = text.rfind(')');
   return end == std::string::npos || end + 2 >= text.size() ? 'X' : text[end + 2];
 }

@@ -29,7 +29,7 @@ operation<> all_reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
-  if (count > 0) co_await all_reduce_by(ch, c.signature().algorithm, bytes_of(out), count, combine);
+  co_await all_reduce_by(ch, c.signature().algorithm, bytes_of(out), count, combine);
   conclude(combine, bytes_of(out), count, ch.size());
 }
 

@@ -56,9 +56,6 @@ inline void conclude(const cohort::detail::reducer& op, std::byte* out, std::siz
   if (op.finish != nullptr) op.finish(op.op, out, out, count, ranks);
 }
 
-/// An operation without elements: it takes its number and sends nothing.
-inline operation<> nothing([[maybe_unused]] cohort::detail::ticket t) { co_return; }
-
 /// The operation has the whole vector in one buffer that the schedule cuts as it likes.
 template <class Channel, schedule Schedule>
 task<> execute_in_place(const Channel& ch, const Schedule& steps, std::byte* data, std::size_t count,

@@ -31,7 +31,7 @@ operation<> broadcast([[maybe_unused]] cohort::detail::ticket t, std::byte* data
                       std::size_t element_bytes) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
-  if (count > 0) co_await broadcast_by(ch, c.signature().algorithm, c.signature().root, data, count, element_bytes);
+  co_await broadcast_by(ch, c.signature().algorithm, c.signature().root, data, count, element_bytes);
 }
 
 template <transport::message_transport Transport, class T>

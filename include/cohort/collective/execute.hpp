@@ -155,7 +155,8 @@ class round_plan {
 
 }  // namespace detail
 
-/// Carries out one rank's part of a collective.
+/// Carries out one rank's part of a collective. One without elements sends its messages all the same, empty: a rank
+/// that believes otherwise is found out before it goes on.
 ///
 /// Shapes: `where` gives every buffer that the schedule names, cut into the blocks that it counts
 /// Needs:  `op` when the schedule reduces; it and the buffers stay until the task has ended

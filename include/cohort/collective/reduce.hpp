@@ -39,7 +39,7 @@ operation<> reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T* ou
   const cohort::detail::borrowed_buffer scratch(c.engine().scratch(), out == nullptr ? count * sizeof(T) : 0);
   T* const total = out != nullptr ? out : reinterpret_cast<T*>(scratch.data());
   contribute(combine, bytes_of(in), bytes_of(total), count, ch.size());
-  if (count > 0) co_await reduce_by(ch, c.signature().algorithm, c.signature().root, bytes_of(total), count, combine);
+  co_await reduce_by(ch, c.signature().algorithm, c.signature().root, bytes_of(total), count, combine);
   if (out != nullptr) conclude(combine, bytes_of(out), count, ch.size());
 }
 

@@ -55,7 +55,7 @@ operation<> reduce_scatter([[maybe_unused]] cohort::detail::ticket t, layout in,
     });
     where.in = layout::by_offsets(prepared.data(), offsets.data(), ch.size());
   }
-  if (total > 0) co_await reduce_scatter_by(ch, c.signature().algorithm, where, offsets, combine);
+  co_await reduce_scatter_by(ch, c.signature().algorithm, where, offsets, combine);
   conclude(combine, bytes_of(out), count, ch.size());
 }
 

@@ -15,7 +15,7 @@ operation<> scan([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out,
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   const recursive_doubling_scan steps{ch.size(), ch.rank()};
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
-  if (count > 0) co_await execute_in_place(ch, steps, bytes_of(out), count, sizeof(T), &combine);
+  co_await execute_in_place(ch, steps, bytes_of(out), count, sizeof(T), &combine);
   conclude(combine, bytes_of(out), count, ch.rank() + 1);
 }
 
@@ -60,7 +60,7 @@ operation<> exclusive_scan([[maybe_unused]] cohort::detail::ticket t, const T* i
     contribute(combine, bytes_of(in), bytes_of(copy), count, ch.rank());
     mine = copy;
   }
-  if (count > 0) co_await exclusive_scan_by(ch, bytes_of(mine), bytes_of(out), count, combine);
+  co_await exclusive_scan_by(ch, bytes_of(mine), bytes_of(out), count, combine);
   if (ch.rank() == 0) {
     for (std::size_t i = 0; i < count; ++i) std::memcpy(static_cast<void*>(out + i), &initial, sizeof(T));
     co_return;

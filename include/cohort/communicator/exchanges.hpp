@@ -254,7 +254,6 @@ class exchange_calls {
     const std::size_t bytes = std::max(from.largest, to.largest) * sizeof(T);
     // Ranks that know only their own blocks must choose alike: the size of a block counts only where all have one size.
     transport::signature s = calls().sign(kind, calls().choose(kind, block * sizeof(T)), element_type_id<T>, block);
-    if (kind == operation_kind::all_to_all && block == 0) return collective::nothing(calls().enter(s, std::move(o)));
     return collective::all_to_all<transport_type>(calls().enter(s, std::move(o)), from.where, to.where,
                                                   kind == operation_kind::all_to_all ? bytes : 0, std::move(table));
   }

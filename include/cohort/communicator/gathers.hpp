@@ -39,7 +39,6 @@ class gather_calls {
       collective::block_table table;
       const cut c = cut_output<T>(kind, out, from.size(), table);
       check_own_block(kind, from, c, calls().rank());
-      if (c.elements == 0) return finish_empty(kind, element_type_id<T>, -1, options_of(options...));
       ticket t = enter<T>(kind, from.size(), c.elements * sizeof(T), -1, options_of(options...));
       return collective::all_gather<transport_type>(std::move(t), cut_evenly(from.data(), from.size(), 1).where,
                                                     c.where, std::move(table));
@@ -123,7 +122,6 @@ class gather_calls {
         c = cut_output<T>(kind, out, from.size(), table);
         check_own_block(kind, from, c, to_rank.rank);
       }
-      if (from.empty()) return finish_empty(kind, element_type_id<T>, to_rank.rank, options_of(options...));
       const std::size_t bytes = from.size_bytes();
       ticket t = enter<T>(kind, from.size(), bytes, to_rank.rank, options_of(options...));
       return collective::gather<transport_type>(std::move(t), cut_evenly(from.data(), from.size(), 1).where, c.where,
@@ -214,7 +212,6 @@ class gather_calls {
       collective::block_table table;
       cut c;
       if (calls().rank() == from_rank.rank) c = cut_input<T, In>(kind, in, to.size(), table, "out");
-      if (to.empty()) return finish_empty(kind, element_type_id<T>, from_rank.rank, options_of(options...));
       const std::size_t bytes = to.size_bytes();
       ticket t = enter<T>(kind, to.size(), bytes, from_rank.rank, options_of(options...));
       return collective::scatter<transport_type>(std::move(t), c.where, cut_evenly(to.data(), to.size(), 1).where,
@@ -318,13 +315,6 @@ class gather_calls {
     transport::signature s = calls().sign(kind, calls().choose(kind, bytes), element_type_id<T>, count);
     if (root_rank >= 0) s.root = static_cast<std::uint16_t>(root_rank);
     return calls().enter(s, std::move(o));
-  }
-  // Nothing is sent, but the number is taken: the next call has the same one everywhere.
-  [[nodiscard]] operation<> finish_empty(operation_kind kind, std::uint16_t type, int root_rank,
-                                         call::options o) const {
-    transport::signature s = calls().sign(kind, calls().choose(kind, 0), type, 0);
-    if (root_rank >= 0) s.root = static_cast<std::uint16_t>(root_rank);
-    return collective::nothing(calls().enter(s, std::move(o)));
   }
 
   template <class In, class Out>
