@@ -35,3 +35,14 @@ if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 set(CMAKE_CXX_EXTENSIONS OFF)
+
+# Most programs here take the bodies that are no templates from one library (include/cohort/src.hpp): they compile several
+# times faster. What must be shown to work header-only links cohort_developer alone.
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/cohort_bodies.cpp @ONLY
+     CONTENT "// SPDX-License-Identifier: BSL-1.0\n#include <cohort/src.hpp>\n")
+add_library(cohort_bodies STATIC ${PROJECT_BINARY_DIR}/cohort_bodies.cpp)
+target_link_libraries(cohort_bodies PRIVATE cohort_developer)
+target_compile_definitions(cohort_bodies PUBLIC COHORT_SEPARATE_COMPILATION)
+
+add_library(cohort_developer_once INTERFACE)
+target_link_libraries(cohort_developer_once INTERFACE cohort_developer cohort_bodies)

@@ -6,21 +6,14 @@
 #include <cohort/backend/cpu.hpp>
 #include <cohort/communicator.hpp>
 #include <cohort/launch.hpp>
-#include <cohort/rendezvous.hpp>
-#include <cohort/transport/tcp_address.hpp>
-#include <cohort/transport/tcp_open_store.hpp>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/udp.hpp>
-
-#include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <memory>
+#include <concepts>
 #include <string>
-#include <utility>
-#include <vector>
+
+namespace boost::asio {
+class io_context;
+}
 
 namespace cohort {
 
@@ -37,106 +30,8 @@ struct connect_options {
 
 namespace detail {
 
-[[nodiscard]] inline std::chrono::nanoseconds seconds_from(const environment& env, const char* variable,
-                                                           std::chrono::nanoseconds otherwise) {
-  const std::optional<std::string> text = env.get(variable);
-  if (!text) return otherwise;
-  char* end = nullptr;
-  const double value = std::strtod(text->c_str(), &end);
-  constexpr double longest = 86400.0 * 365;
-  if (text->empty() || *end != '\0' || !(value > 0) || value > longest) {
-    throw error(errc::bad_environment, std::string(variable) + "=" + quoted(*text) + ": expected seconds, more than 0");
-  }
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(value));
-}
-
-/// The address of this host from which `master` is reached.
-[[nodiscard]] inline boost::asio::ip::address address_towards(const transport::tcp_endpoint& master) {
-  if (master.address().is_loopback()) return master.address();
-  boost::asio::io_context io;
-  const boost::asio::ip::udp::endpoint there(master.address(), master.port());
-  boost::asio::ip::udp::socket probe(io, there.protocol());
-  // Connecting a datagram socket sends nothing: it asks the routing table.
-  boost::system::error_code failure;
-  probe.connect(there, failure);
-  if (failure) throw transport::network_error("route to", transport::plain(master), failure);
-  return probe.local_endpoint().address();
-}
-
-[[nodiscard]] inline boost::asio::ip::address listen_address(const connect_options& o, deadline until) {
-  if (o.launch.world_size == 1) return boost::asio::ip::address_v4::loopback();
-  boost::asio::ip::address chosen = boost::asio::ip::address_v4::loopback();
-  if (!o.bind_address.empty()) {
-    chosen = transport::resolve(o.bind_address, 0, until).front().address();
-  } else if (!o.launch.master_addr.empty()) {
-    chosen = address_towards(transport::resolve(o.launch.master_addr, o.launch.master_port, until).front());
-  }
-  transport::require_safe_listener({chosen.to_string(), 0}, !o.launch.secret.empty(), o.launch.insecure_network);
-  return chosen;
-}
-
-/// Tells the launcher that this rank is in, if it asked to be told.
-inline void report_joined(int rank, int size) {
-  const char* const fd = std::getenv("COHORT_STATUS_FD");
-  if (fd == nullptr) return;
-  const std::optional<std::int64_t> number = whole_integer(fd);
-  if (!number || *number < 3) return;
-  const std::string line = "joined " + std::to_string(rank) + " " + std::to_string(size) + "\n";
-  // A launcher that no longer listens is no reason to fail.
-  [[maybe_unused]] const auto written = ::write(static_cast<int>(*number), line.data(), line.size());
-}
-
-inline void join_world(transport::tcp_transport& endpoint, const connect_options& o,
-                       const boost::asio::ip::address& address, deadline until) {
-  opened_store store = open_store(o.launch, until);
-  peer_address self = this_process(o.launch.rank);
-  self.address = address.to_string();
-  self.port = endpoint.listen();
-  if (o.launch.rank == 0) self.blob = std::to_string(endpoint.host_monitor());
-  rendezvous_options meeting;
-  meeting.world_size = o.launch.world_size;
-  meeting.timeout = o.join_timeout;
-  meeting.run_id = o.launch.run_id;
-  meeting.epoch = o.launch.epoch;
-  const std::vector<peer_address> table = rendezvous(store.table, self, meeting);
-  std::vector<transport::tcp_peer_address> peers;
-  for (const peer_address& p : table) {
-    transport::tcp_peer_address a;
-    a.where = transport::tcp_endpoint(boost::asio::ip::make_address(p.address), p.port);
-    a.host = p.host;
-    a.pid = p.pid;
-    peers.push_back(std::move(a));
-  }
-  const auto port = parse_port(table.front().blob, "the liveness port of rank 0");
-  const transport::tcp_endpoint monitor(peers.front().where.address(), port);
-  // The store stays open on rank 0 until everybody is connected: `join` is that barrier.
-  endpoint.join(std::move(peers), monitor, until);
-}
-
-[[nodiscard]] inline communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io) {
-  const deadline until = deadline_after(o.join_timeout);
-  transport::tcp_settings s;
-  s.rank = o.launch.rank;
-  s.size = o.launch.world_size;
-  s.bind_address = listen_address(o, until);
-  s.host = this_process(o.launch.rank).host;
-  s.run_id = o.launch.run_id;
-  s.secret = o.launch.secret;
-  s.epoch = o.launch.epoch;
-  s.peer_timeout = o.peer_timeout;
-  const boost::asio::ip::address address = s.bind_address;
-  std::vector<int> members(static_cast<std::size_t>(s.size));
-  for (int r = 0; r < s.size; ++r) members[static_cast<std::size_t>(r)] = r;
-  const int rank = s.rank;
-  auto endpoint = std::make_shared<transport::tcp_transport>(std::move(s), io);
-  // The group exists before anybody may ask what this rank has called.
-  const auto world = std::make_shared<group>(endpoint, 0, "world", std::move(members), rank);
-  world->default_timeout = o.timeout;
-  world->selection.override_with(o.algorithms);
-  if (o.launch.world_size > 1) join_world(*endpoint, o, address, until);
-  report_joined(rank, o.launch.world_size);
-  return communicator<cpu>(world);
-}
+/// `io` is null when whoever waits for an operation moves the world.
+[[nodiscard]] communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io);
 
 }  // namespace detail
 
@@ -145,19 +40,7 @@ inline void join_world(transport::tcp_transport& endpoint, const connect_options
 /// Result: the launcher's variables, and COHORT_TIMEOUT, COHORT_JOIN_TIMEOUT, COHORT_PEER_TIMEOUT (seconds),
 ///         COHORT_BIND_ADDRESS and COHORT_ALGORITHMS
 /// Errors: errc::bad_environment naming the variable
-[[nodiscard]] inline connect_options options_from_environment(const environment& env = environment{}) {
-  connect_options o;
-  o.launch = launch_from_environment(env);
-  o.timeout = detail::seconds_from(env, "COHORT_TIMEOUT", o.timeout);
-  o.join_timeout = detail::seconds_from(env, "COHORT_JOIN_TIMEOUT", o.join_timeout);
-  o.peer_timeout = detail::seconds_from(env, "COHORT_PEER_TIMEOUT", o.peer_timeout);
-  if (o.peer_timeout < std::chrono::milliseconds{200}) {
-    throw error(errc::bad_environment, "COHORT_PEER_TIMEOUT is below 0.2 s: a busy host would be taken for a dead one");
-  }
-  o.bind_address = env.get("COHORT_BIND_ADDRESS").value_or("");
-  o.algorithms = env.get("COHORT_ALGORITHMS").value_or("");
-  return o;
-}
+[[nodiscard]] connect_options options_from_environment(const environment& env = environment{});
 
 /// Joins the world; whoever waits for its operations moves it.
 ///
@@ -187,3 +70,7 @@ template <std::same_as<cpu> Backend>
 }
 
 }  // namespace cohort
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/impl/connect.hpp>
+#endif

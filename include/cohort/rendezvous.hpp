@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/detail/byte_codec.hpp>
+#include <cohort/detail/host_name.hpp>
 #include <cohort/detail/printable.hpp>
 #include <cohort/error.hpp>
 #include <cohort/store.hpp>
@@ -41,11 +42,9 @@ struct peer_address {
 
 /// This process as `rank`, with its host and its pid.
 [[nodiscard]] inline peer_address this_process(int rank) {
-  char name[256] = {};
-  if (::gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
   peer_address self;
   self.rank = rank;
-  self.host = name;
+  self.host = detail::host_name();
   self.pid = static_cast<long>(::getpid());
   return self;
 }

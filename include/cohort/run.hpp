@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cohort/connect.hpp>
+#include <cohort/detail/host_name.hpp>
 #include <cohort/run_local.hpp>
 #include <cohort/sync_wait.hpp>
 #include <cohort/task.hpp>
@@ -30,7 +31,7 @@ inline void print_failure(int rank, const std::string& host, const char* what) n
 
 template <class Backend, class Main>
 int run_connected(const connect_options& o, Main& rank_main) {
-  const std::string host = this_process(o.launch.rank).host;
+  const std::string host = host_name();
   try {
     communicator<Backend> world = connect<Backend>(o);
     const std::shared_ptr<transport::engine> engine = world.calls().state()->shared_engine();

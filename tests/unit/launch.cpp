@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cohort/launch.hpp>
+#include <cohort/uri.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cohort/backend/backend.hpp>
-#include <cohort/transport/tcp.hpp>
+#include <cohort/transport/cpu_transport.hpp>
 
 namespace cohort {
 
 struct cpu {
-  using transport_type = transport::tcp_transport;
+  using transport_type = transport::cpu_transport;
   static constexpr std::string_view name = "cpu";
 };
 

@@ -6,6 +6,7 @@
 #include <cohort/collective/algorithm.hpp>
 #include <cohort/collective/operation_kind.hpp>
 #include <cohort/collective/schedule.hpp>
+#include <cohort/detail/config.hpp>
 #include <cohort/error.hpp>
 
 #include <array>
@@ -62,6 +63,9 @@ inline constexpr selection_row default_selection[] = {
     {operation_kind::exclusive_scan, 0, 1, false, algorithm::recursive_doubling},
 };
 
+/// "binomial, circulant": those that an operation can be carried out by; "" if it has no choice of them.
+[[nodiscard]] std::string list_of_algorithms(operation_kind kind);
+
 /// The table of one communicator.
 class selection_table {
  public:
@@ -99,7 +103,7 @@ class selection_table {
     if (find_implementation(kind, wanted) == nullptr) {
       throw error(errc::invalid_argument, "\"" + std::string{collective::to_string(wanted)} +
                                               "\" is not an algorithm of " + std::string{name(kind)} +
-                                              "; these are " + list_of(kind));
+                                              "; these are " + list_of_algorithms(kind));
     }
     overrides_[static_cast<std::size_t>(kind)] = wanted;
   }
@@ -107,21 +111,7 @@ class selection_table {
   /// The same for each of "all_reduce=ring,broadcast=binomial"; nothing for "".
   ///
   /// Errors: invalid_argument that names the part that is wrong and what could stand there; the table is unchanged then
-  void override_with(std::string_view spec) {
-    selection_table changed = *this;
-    std::array<bool, operations> named{};
-    for (std::string_view rest = spec; !spec.empty();) {
-      const std::size_t comma = rest.find(',');
-      const std::string_view part = rest.substr(0, comma);
-      const auto [kind, wanted] = parse(spec, part);
-      if (named[static_cast<std::size_t>(kind)]) refuse(spec, part, std::string{name(kind)} + " is named twice");
-      named[static_cast<std::size_t>(kind)] = true;
-      changed.override_with(kind, wanted);
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-    }
-    *this = changed;
-  }
+  void override_with(std::string_view spec);
 
   [[nodiscard]] constexpr std::span<const selection_row> rows() const noexcept { return {rows_.data(), row_count_}; }
 
@@ -132,85 +122,12 @@ class selection_table {
   }
 
   /// One line for each row, in the order in which they are tried.
-  [[nodiscard]] std::string to_string() const {
-    std::string text = line("operation", "algorithm", "from bytes", "from ranks", "functor");
-    const auto functor = [](bool commutative) { return std::string_view{commutative ? "commutative" : "any"}; };
-    for (unsigned k = 1; k < operations; ++k) {
-      const auto kind = static_cast<operation_kind>(k);
-      if (const auto wanted = override_of(kind)) {
-        text += line(name(kind), collective::to_string(*wanted), "override", "override",
-                     functor(find_implementation(kind, *wanted)->needs_commutative));
-      }
-      for (const selection_row& row : rows()) {
-        if (row.operation != kind) continue;
-        text += line(name(kind), collective::to_string(row.algorithm), std::to_string(row.min_bytes),
-                     std::to_string(row.min_ranks), functor(row.needs_commutative));
-      }
-    }
-    return text;
-  }
+  [[nodiscard]] std::string to_string() const;
 
   static constexpr std::size_t capacity = 64;
 
  private:
   static constexpr std::size_t operations = static_cast<std::size_t>(last_operation_kind) + 1;
-
-  [[nodiscard]] static std::string line(std::string_view operation, std::string_view how, std::string_view bytes,
-                                        std::string_view ranks, std::string_view functor) {
-    std::string text{operation};
-    const auto at = [&text](std::size_t column, std::string_view word) {
-      text.resize(column, ' ');
-      text += word;
-    };
-    at(18, how);
-    at(42, bytes);
-    at(54, ranks);
-    at(66, functor);
-    return text + "\n";
-  }
-
-  [[nodiscard]] static std::string list_of(operation_kind kind) {
-    std::string text;
-    for (const implementation& i : implementations) {
-      if (i.operation == kind) text += (text.empty() ? "" : ", ") + std::string{collective::to_string(i.algorithm)};
-    }
-    return text;
-  }
-  [[nodiscard]] static std::string list_of_operations() {
-    std::string text;
-    for (const implementation* i = std::begin(implementations); i != std::end(implementations); ++i) {
-      if (i != std::begin(implementations) && i->operation == (i - 1)->operation) continue;
-      text += (text.empty() ? "" : ", ") + std::string{name(i->operation)};
-    }
-    return text;
-  }
-
-  [[noreturn]] static void refuse(std::string_view spec, std::string_view part, const std::string& why) {
-    throw error(errc::invalid_argument,
-                "algorithms \"" + std::string{spec} + "\": in \"" + std::string{part} + "\", " + why);
-  }
-
-  struct choice {
-    operation_kind operation;
-    collective::algorithm algorithm;
-  };
-  [[nodiscard]] static choice parse(std::string_view spec, std::string_view part) {
-    const std::size_t equals = part.find('=');
-    if (equals == std::string_view::npos) refuse(spec, part, "expected operation=algorithm, such as all_reduce=ring");
-    const std::string_view operation = part.substr(0, equals);
-    const std::string_view how = part.substr(equals + 1);
-    const auto kind = operation_kind_of(operation);
-    if (!kind || list_of(*kind).empty()) {
-      refuse(spec, part, "\"" + std::string{operation} + "\" is not an operation with algorithms; these are " +
-                             list_of_operations());
-    }
-    const auto wanted = algorithm_of(how);
-    if (!wanted || find_implementation(*kind, *wanted) == nullptr) {
-      refuse(spec, part, "\"" + std::string{how} + "\" is not an algorithm of " + std::string{operation} +
-                             "; these are " + list_of(*kind));
-    }
-    return {*kind, *wanted};
-  }
 
   std::array<selection_row, capacity> rows_{};
   std::size_t row_count_ = 0;
@@ -238,3 +155,7 @@ class selection_table {
 [[nodiscard]] constexpr int exchange_window(std::size_t block_bytes) noexcept { return block_bytes <= 32768 ? 32 : 4; }
 
 }  // namespace cohort::collective
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/collective/impl/select.hpp>
+#endif

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/detail/byte_buffer.hpp>
+#include <cohort/detail/config.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/fault.hpp>
 #include <cohort/transport/request.hpp>
@@ -171,5 +172,7 @@ void engine::drive_until(Done done) {
 
 }  // namespace cohort::transport
 
+#ifndef COHORT_SEPARATE_COMPILATION
 #include <cohort/transport/impl/call.hpp>
 #include <cohort/transport/impl/engine.hpp>
+#endif

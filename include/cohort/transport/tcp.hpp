@@ -3,7 +3,7 @@
 // system call first and uses the reactor to wait; on a caller's io_context everything runs from its handlers.
 #pragma once
 
-#include <cohort/transport/engine.hpp>
+#include <cohort/transport/cpu_transport.hpp>
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/tcp_connection.hpp>
 #include <cohort/transport/tcp_doorway.hpp>
@@ -41,7 +41,7 @@ struct tcp_settings {
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds{10};
 };
 
-class tcp_transport final : public engine, private tcp_connection_owner {
+class tcp_transport final : public cpu_transport, private tcp_connection_owner {
  public:
   using tcp = boost::asio::ip::tcp;
 
@@ -58,9 +58,9 @@ class tcp_transport final : public engine, private tcp_connection_owner {
   void join(std::vector<tcp_peer_address> peers, const tcp::endpoint& monitor, clock::time_point deadline);
 
   /// Waits until every rank has left: what this rank sent has been used by then.
-  bool wait_until_all_left(clock::time_point deadline);
+  bool wait_until_all_left(clock::time_point deadline) override;
 
-  void start(request& r);
+  void start(request& r) override;
 
   void withdraw(request& r) override;
   std::shared_ptr<const fault> report(fault f, const group& where) override;

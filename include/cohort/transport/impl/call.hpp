@@ -10,20 +10,20 @@
 
 namespace cohort {
 
-inline group::group(std::shared_ptr<transport::engine> engine, std::uint32_t context, std::string name,
+COHORT_DECL group::group(std::shared_ptr<transport::engine> engine, std::uint32_t context, std::string name,
                     std::vector<int> members, int rank)
     : engine_(std::move(engine)), context_(context), name_(std::move(name)), members_(std::move(members)), rank_(rank) {
   engine_->add(*this);
 }
 
-inline group::~group() { engine_->remove(*this); }
+COHORT_DECL group::~group() { engine_->remove(*this); }
 
-inline int group::rank_of(int world_rank) const noexcept {
+COHORT_DECL int group::rank_of(int world_rank) const noexcept {
   const auto at = std::find(members_.begin(), members_.end(), world_rank);
   return at == members_.end() ? -1 : static_cast<int>(at - members_.begin());
 }
 
-inline void group::note_entered(std::int64_t sequence, const transport::signature& s) noexcept {
+COHORT_DECL void group::note_entered(std::int64_t sequence, const transport::signature& s) noexcept {
   const std::uint32_t v = version_.load(std::memory_order_relaxed);
   version_.store(v + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
@@ -34,11 +34,11 @@ inline void group::note_entered(std::int64_t sequence, const transport::signatur
   version_.store(v + 2, std::memory_order_release);
 }
 
-inline void group::note_completed(std::int64_t sequence) noexcept {
+COHORT_DECL void group::note_completed(std::int64_t sequence) noexcept {
   if (sequence > completed_.load(std::memory_order_relaxed)) completed_.store(sequence, std::memory_order_release);
 }
 
-inline transport::arrival group::arrival() const {
+COHORT_DECL transport::arrival group::arrival() const {
   transport::arrival a;
   a.context = context_;
   for (;;) {
@@ -57,7 +57,7 @@ inline transport::arrival group::arrival() const {
   }
 }
 
-inline std::optional<transport::signature> group::recent(std::int64_t sequence) const noexcept {
+COHORT_DECL std::optional<transport::signature> group::recent(std::int64_t sequence) const noexcept {
   const std::int64_t last = last_entered();
   if (sequence < 0 || sequence > last || last - sequence >= static_cast<std::int64_t>(remembered)) return std::nullopt;
   const past_call& record = recent_[static_cast<std::size_t>(sequence) % remembered];
@@ -65,7 +65,7 @@ inline std::optional<transport::signature> group::recent(std::int64_t sequence) 
                                       record.count.load(std::memory_order_relaxed));
 }
 
-inline call::call(std::shared_ptr<group> home, std::int64_t sequence, const transport::signature& signature,
+COHORT_DECL call::call(std::shared_ptr<group> home, std::int64_t sequence, const transport::signature& signature,
                   options chosen)
     : home_(std::move(home)), sequence_(sequence), signature_(signature), started_(clock::now()) {
   next_ = home_->first_active_;
@@ -83,11 +83,11 @@ inline call::call(std::shared_ptr<group> home, std::int64_t sequence, const tran
   if (chosen.stop.stop_possible()) on_stop_.emplace(std::move(chosen.stop), stopper{this});
 }
 
-inline call::~call() {
+COHORT_DECL call::~call() {
   if (!finished_) finish();
 }
 
-inline void call::finish() noexcept {
+COHORT_DECL void call::finish() noexcept {
   finished_ = true;
   on_stop_.reset();
   (previous_ != nullptr ? previous_->next_ : home_->first_active_) = next_;
@@ -102,14 +102,14 @@ inline void call::finish() noexcept {
   home_->note_completed(complete);
 }
 
-inline void call::request_stop() noexcept {
+COHORT_DECL void call::request_stop() noexcept {
   stop_requested_.store(true, std::memory_order_release);
   engine().request_attention();
 }
 
-inline void call::stopper::operator()() const noexcept { self->request_stop(); }
+COHORT_DECL void call::stopper::operator()() const noexcept { self->request_stop(); }
 
-inline error call::failure() const {
+COHORT_DECL error call::failure() const {
   const transport::fault& f = *home_->failure_;
   error_details d;
   d.rank = home_->engine().rank();

@@ -9,7 +9,7 @@
 
 namespace cohort::transport {
 
-inline bool engine::poll() {
+COHORT_DECL bool engine::poll() {
   ++turn_depth_;
   bool moved = progress();
   if (attention_.load(std::memory_order_relaxed) && attention_.exchange(false, std::memory_order_acquire)) {
@@ -23,7 +23,7 @@ inline bool engine::poll() {
   return run_ready() || moved;
 }
 
-inline bool engine::run_ready() {
+COHORT_DECL bool engine::run_ready() {
   if (ready_head_ == ready_.size()) return false;
   ++turn_depth_;
   // A resumed coroutine may wait in a blocking way and so take turns of its own: the queue is consumed by index.
@@ -39,20 +39,20 @@ inline bool engine::run_ready() {
   return true;
 }
 
-inline void engine::forget(const void* argument) noexcept {
+COHORT_DECL void engine::forget(const void* argument) noexcept {
   for (std::size_t i = ready_head_; i < ready_.size(); ++i) {
     if (ready_[i].argument == argument) ready_[i] = {nullptr, nullptr};
   }
 }
 
-inline void engine::complete(request& r) {
+COHORT_DECL void engine::complete(request& r) {
   r.complete = true;
   r.place = nullptr;
   transfer_set& set = *r.owner;
   if (--set.pending == 0 && set.waiter) resume_later(std::exchange(set.waiter, nullptr));
 }
 
-inline bool engine::attend() {
+COHORT_DECL bool engine::attend() {
   std::vector<std::shared_ptr<const fault>> judged;
   collect_faults(judged);
   for (const auto& f : judged) deliver(f);
@@ -105,7 +105,7 @@ inline bool engine::attend() {
   return -1;
 }
 
-inline fault engine::overdue(const call& c, clock::time_point now) const {
+COHORT_DECL fault engine::overdue(const call& c, clock::time_point now) const {
   const auto waited = std::chrono::duration<double>(now - c.started_).count();
   fault f;
   f.code = errc::timed_out;
@@ -118,7 +118,7 @@ inline fault engine::overdue(const call& c, clock::time_point now) const {
   return f;
 }
 
-inline void engine::check_deadlines(clock::time_point now) {
+COHORT_DECL void engine::check_deadlines(clock::time_point now) {
   // The judge is normally much faster; without its word this rank tells what it knows itself.
   constexpr auto longest_judgement = std::chrono::milliseconds{500};
   clock::time_point next = clock::time_point::max();
@@ -143,14 +143,14 @@ inline void engine::check_deadlines(clock::time_point now) {
   if (next != clock::time_point::max()) deadline_moved(next);
 }
 
-inline void engine::deliver(const std::shared_ptr<const fault>& f) {
+COHORT_DECL void engine::deliver(const std::shared_ptr<const fault>& f) {
   const std::vector<group*> all = groups_;
   for (group* const g : all) {
     if (concerns(*f, *g)) fail(*g, f);
   }
 }
 
-inline void engine::fail(group& g, const std::shared_ptr<const fault>& f) {
+COHORT_DECL void engine::fail(group& g, const std::shared_ptr<const fault>& f) {
   if (g.failure_) return;
   g.failure_ = f;
   for (call* c = g.first_active_; c != nullptr; c = c->next_) {
@@ -167,7 +167,7 @@ inline void engine::fail(group& g, const std::shared_ptr<const fault>& f) {
   }
 }
 
-inline void engine::abandon(call& c) {
+COHORT_DECL void engine::abandon(call& c) {
   group& g = c.home();
   if (transfer_set* const set = c.waiting; set != nullptr) {
     for (std::size_t i = 0; i < set->request_count; ++i) {
@@ -190,7 +190,7 @@ inline void engine::abandon(call& c) {
   report_and_deliver(std::move(f), g);
 }
 
-inline void engine::report_mismatch(const group& g, std::int64_t sequence, int culprit, errc code, std::string text) {
+COHORT_DECL void engine::report_mismatch(const group& g, std::int64_t sequence, int culprit, errc code, std::string text) {
   if (g.failure_) return;
   fault f;
   f.code = code;
@@ -202,13 +202,13 @@ inline void engine::report_mismatch(const group& g, std::int64_t sequence, int c
   report_and_deliver(std::move(f), g);
 }
 
-inline void engine::remove(group& g) {
+COHORT_DECL void engine::remove(group& g) {
   groups_.erase(std::remove(groups_.begin(), groups_.end(), &g), groups_.end());
   group_removed(g);
   if (groups_.empty()) leave();
 }
 
-inline group* engine::find(std::uint32_t context) const noexcept {
+COHORT_DECL group* engine::find(std::uint32_t context) const noexcept {
   for (group* const g : groups_) {
     if (g->context() == context) return g;
   }

@@ -7,7 +7,7 @@
 namespace cohort::transport {
 
 inline tcp_transport::tcp_transport(tcp_settings s, boost::asio::io_context* io)
-    : engine(s.rank, s.size),
+    : cpu_transport(s.rank, s.size),
       settings_(std::move(s)),
       own_io_(io == nullptr ? std::make_unique<boost::asio::io_context>(1) : nullptr),
       io_(io == nullptr ? own_io_.get() : io),

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSL-1.0
+// The bodies of every function that is no template, for programs that define COHORT_SEPARATE_COMPILATION: exactly one
+// of their sources includes this header, all others compile without Boost.Asio and several times faster.
+#pragma once
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#error "cohort/src.hpp is for programs that define COHORT_SEPARATE_COMPILATION in every source; without it include cohort.hpp alone"
+#endif
+
+#include <cohort/collective/impl/select.hpp>
+#include <cohort/impl/connect.hpp>
+#include <cohort/impl/launch.hpp>
+#include <cohort/transport/impl/call.hpp>
+#include <cohort/transport/impl/engine.hpp>
+#include <cohort/transport/impl/inproc.hpp>

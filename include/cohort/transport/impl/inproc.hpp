@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of transport/inproc.hpp: delivery by copy between two ranks, and the judgement that all of them share.
+#pragma once
+
+#include <cohort/transport/inproc.hpp>
+#include <cohort/transport/matching.hpp>
+#include <cohort/transport/verdict.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::transport {
+
+COHORT_DECL inproc_hub::inproc_hub(int size, threading t) : threading_(t), ranks_(static_cast<std::size_t>(size)) {
+  standings_.resize(ranks_.size());
+  groups_.resize(ranks_.size());
+  for (std::size_t r = 0; r < ranks_.size(); ++r) matchers_.push_back(std::make_unique<matcher>());
+  for (int r = 0; r < size; ++r) standings_[static_cast<std::size_t>(r)].rank = r;
+}
+
+COHORT_DECL inproc_hub::~inproc_hub() = default;
+
+COHORT_DECL inproc_endpoint::inproc_endpoint(std::shared_ptr<inproc_hub> hub, int rank)
+    : engine(rank, hub->size()), hub_(std::move(hub)) {
+  const std::lock_guard lock(hub_->mutex_);
+  hub_->ranks_[index()] = this;
+}
+
+COHORT_DECL inproc_endpoint::~inproc_endpoint() { inproc_endpoint::leave(); }
+
+COHORT_DECL void inproc_endpoint::start(request& r) {
+  if (r.sending) {
+    start_send(r);
+  } else {
+    start_receive(r);
+  }
+}
+
+COHORT_DECL void inproc_endpoint::complete_remotely(request& r) {
+  r.place = &finished_;
+  finished_.push_back(r);
+  mail_.store(true, std::memory_order_release);
+  woken_ = true;
+  hub_->changed_.notify_all();
+}
+
+COHORT_DECL void inproc_endpoint::start_send(request& send) {
+  std::unique_lock lock(hub_->mutex_);
+  const auto there = static_cast<std::size_t>(send.peer);
+  inproc_endpoint* const target = hub_->ranks_[there];
+  matcher& inbox = *hub_->matchers_[there];
+  const group* const here = find(send.header.context);
+  if (hub_->standings_[there].left) {
+    lock.unlock();
+    refuse({send.peer, errc::peer_lost, "rank " + std::to_string(send.peer) + " has left the world", here,
+            send.owner->owner->sequence()});
+    return;
+  }
+  // The receiver's communicator may not exist yet, then nothing can be checked before its receive is posted.
+  if (request* const receive = inbox.take_posted(send.header); receive != nullptr) {
+    if (auto wrong = check_delivery(receive->owner->owner->home(), send.header, *receive)) {
+      inbox.post(*receive);
+      lock.unlock();
+      refuse({rank(), wrong->code, std::move(wrong->text), here, send.owner->owner->sequence()});
+      return;
+    }
+    copy_message(send, *receive);
+    if (target == this) {
+      lock.unlock();
+      complete(*receive);
+    } else {
+      target->complete_remotely(*receive);
+      lock.unlock();
+    }
+    complete(send);
+    return;
+  }
+  auto early = std::make_unique<early_message>();
+  early->header = send.header;
+  if (send.header.bytes > eager_limit) {
+    early->sender = &send;
+    send.place = &inbox;
+    inbox.keep(std::move(early));
+  } else {
+    early->payload = hub_->payloads_.take(static_cast<std::size_t>(send.header.bytes));
+    gather_from(send, early->payload.data());
+    inbox.keep(std::move(early));
+  }
+  const bool buffered = send.place == nullptr;
+  lock.unlock();
+  if (buffered) complete(send);
+}
+
+COHORT_DECL void inproc_endpoint::start_receive(request& receive) {
+  std::unique_lock lock(hub_->mutex_);
+  const std::unique_ptr<early_message> early = mine().take_early(receive);
+  if (early == nullptr) {
+    const group& here = receive.owner->owner->home();
+    const bool gone = receive.peer >= 0 ? hub_->standings_[static_cast<std::size_t>(receive.peer)].left
+                                        : size() > 1 && hub_->others_left(here);
+    if (!gone) {
+      mine().post(receive);
+      return;
+    }
+    lock.unlock();
+    const std::string who = receive.peer < 0 ? "every other rank" : "rank " + std::to_string(receive.peer);
+    refuse({receive.peer, errc::peer_lost, who + " has left the world", &here, receive.owner->owner->sequence()});
+    return;
+  }
+  const group& here = receive.owner->owner->home();
+  if (auto wrong = check_delivery(here, early->header, receive)) {
+    const int culprit = early->header.source;
+    lock.unlock();
+    refuse({culprit, wrong->code, std::move(wrong->text), &here, receive.owner->owner->sequence()});
+    return;
+  }
+  if (request* const send = early->sender; send != nullptr) {
+    copy_message(*send, receive);
+    inproc_endpoint* const from = hub_->ranks_[static_cast<std::size_t>(early->header.source)];
+    send->place = nullptr;
+    if (from == this) {
+      lock.unlock();
+      complete(*send);
+    } else {
+      from->complete_remotely(*send);
+      lock.unlock();
+    }
+  } else {
+    scatter_into(receive, 0, early->payload.data(), early->header.bytes);
+    receive.header = early->header;
+    hub_->payloads_.give_back(std::move(early->payload));
+    lock.unlock();
+  }
+  complete(receive);
+}
+
+COHORT_DECL void inproc_endpoint::refuse(const refusal& r) {
+  if (r.where != nullptr) report_mismatch(*r.where, r.sequence, r.culprit, r.code, r.text);
+}
+
+COHORT_DECL void inproc_endpoint::withdraw(request& r) {
+  const std::lock_guard lock(hub_->mutex_);
+  if (r.place == &finished_) {
+    finished_.remove(r);
+  } else if (r.place != nullptr && r.sending) {
+    static_cast<matcher*>(r.place)->discard_sender(r);
+  } else if (r.place != nullptr) {
+    mine().withdraw(r);
+  }
+  r.place = nullptr;
+}
+
+COHORT_DECL bool inproc_endpoint::progress() {
+  if (!mail_.load(std::memory_order_acquire)) return false;
+  request_list done;
+  {
+    const std::lock_guard lock(hub_->mutex_);
+    done = std::exchange(finished_, request_list{});
+    mail_.store(false, std::memory_order_relaxed);
+    woken_ = false;
+  }
+  while (request* const r = done.pop_front()) complete(*r);
+  return true;
+}
+
+COHORT_DECL bool inproc_endpoint::turn() {
+  if (!hub_->cooperative()) return poll();
+  bool moved = false;
+  for (int r = 0; r < size(); ++r) {
+    // A rank may leave while another one takes its turn.
+    if (inproc_endpoint* const e = hub_->ranks_[static_cast<std::size_t>(r)]; e != nullptr) moved = e->poll() || moved;
+  }
+  return moved;
+}
+
+COHORT_DECL void inproc_endpoint::sleep_until(clock::time_point until) {
+  // Bounded, so that a stop request that slips in between costs a tick and not the whole wait.
+  constexpr auto tick = std::chrono::milliseconds{20};
+  std::unique_lock lock(hub_->mutex_);
+  const auto limit = std::min(until, clock::now() + tick);
+  hub_->changed_.wait_until(lock, limit, [this] {
+    if (!hub_->cooperative()) return woken_;
+    return std::any_of(hub_->ranks_.begin(), hub_->ranks_.end(),
+                       [](const auto* e) { return e != nullptr && e->woken_; });
+  });
+  woken_ = false;
+}
+
+COHORT_DECL void inproc_endpoint::wake() noexcept {
+  const std::lock_guard lock(hub_->mutex_);
+  woken_ = true;
+  hub_->changed_.notify_all();
+}
+
+COHORT_DECL void inproc_endpoint::collect_faults(std::vector<std::shared_ptr<const fault>>& into) {
+  const std::lock_guard lock(hub_->mutex_);
+  into.swap(faults_);
+}
+
+COHORT_DECL std::shared_ptr<const fault> inproc_endpoint::report(fault f, const group& where) {
+  std::shared_ptr<const fault> verdict;
+  {
+    const std::lock_guard lock(hub_->mutex_);
+    verdict = hub_->judge(std::move(f), where.members());
+  }
+  for (int r = 0; r < size(); ++r) {
+    inproc_endpoint* e = nullptr;
+    {
+      const std::lock_guard lock(hub_->mutex_);
+      e = hub_->ranks_[static_cast<std::size_t>(r)];
+      if (e == nullptr || e->faults_.empty()) continue;
+      e->woken_ = true;
+      e->attention_needed();
+    }
+  }
+  hub_->changed_.notify_all();
+  return verdict;
+}
+
+COHORT_DECL void inproc_endpoint::entered(const call& c) {
+  std::unique_lock lock(hub_->mutex_);
+  auto& numbers = hub_->called_[c.home().context()];
+  inproc_hub::first_call& first = numbers[static_cast<std::size_t>(c.sequence()) % numbers.size()];
+  if (first.sequence < c.sequence()) first = {c.sequence(), c.signature(), rank()};
+  if (first.sequence == c.sequence() && first.call != c.signature()) {
+    std::string text = describe_disagreement(c.home(), rank(), c.signature(), first.rank, first.call);
+    lock.unlock();
+    refuse({rank(), errc::mismatch, std::move(text), &c.home(), c.sequence()});
+    return;
+  }
+  if (hub_->somebody_left_) {
+    hub_->refresh_standings();
+    hub_->judge_departed();
+  }
+}
+
+COHORT_DECL void inproc_endpoint::group_added(group& g) {
+  const std::lock_guard lock(hub_->mutex_);
+  hub_->groups_[index()].push_back(&g);
+  // The others may have failed before this rank came.
+  if (const auto known = hub_->verdicts_.find(g.context()); known != hub_->verdicts_.end()) {
+    faults_.push_back(known->second);
+    attention_needed();
+  }
+}
+
+COHORT_DECL void inproc_endpoint::group_removed(group& g) {
+  const std::lock_guard lock(hub_->mutex_);
+  hub_->refresh_standings();
+  auto& known = hub_->groups_[index()];
+  known.erase(std::remove(known.begin(), known.end(), &g), known.end());
+  const auto uses = [&g](const group* other) { return other->context() == g.context(); };
+  const bool used = std::any_of(hub_->groups_.begin(), hub_->groups_.end(),
+                                [&uses](const auto& all) { return std::any_of(all.begin(), all.end(), uses); });
+  if (!used) hub_->called_.erase(g.context());
+  bool awaited = false;
+  mine().forget(g.context(), [&awaited](const early_message& m) { awaited = awaited || m.sender != nullptr; });
+  if (!awaited) return;
+  // Somebody waits for this rank to take a long message.
+  fault f;
+  f.code = errc::peer_lost;
+  f.culprit = rank();
+  f.reporter = rank();
+  f.context = g.context();
+  f.text = "rank " + std::to_string(g.rank()) + " has left " + (g.context() == 0 ? "the world" : "'" + g.name() + "'");
+  hub_->spread(std::move(f));
+}
+
+COHORT_DECL void inproc_endpoint::leave() {
+  const std::lock_guard lock(hub_->mutex_);
+  if (hub_->standings_[index()].left) return;
+  hub_->ranks_[index()] = nullptr;
+  hub_->standings_[index()].left = true;
+  hub_->somebody_left_ = true;
+  hub_->judge_departed();
+  hub_->judge_departure_of(rank());
+}
+
+COHORT_DECL void inproc_hub::refresh_standings() {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    // What a rank did on a communicator that it has destroyed stays on record.
+    for (const group* const g : groups_[r]) {
+      const arrival now = g->arrival();
+      auto& record = standings_[r].arrivals;
+      const auto at =
+          std::find_if(record.begin(), record.end(), [&](const arrival& a) { return a.context == now.context; });
+      if (at == record.end()) {
+        record.push_back(now);
+      } else {
+        *at = now;
+      }
+    }
+  }
+}
+
+COHORT_DECL std::shared_ptr<const fault> inproc_hub::judge(fault f, const std::vector<int>& members) {
+  const auto known = verdicts_.find(f.context);
+  std::shared_ptr<const fault> verdict;
+  if (known != verdicts_.end()) {
+    verdict = known->second;
+  } else {
+    refresh_standings();
+    if (f.code == errc::timed_out && f.sequence >= 0) f = judge_timeout(std::move(f), standings_, members);
+    verdict = std::make_shared<const fault>(std::move(f));
+    verdicts_[verdict->context] = verdict;
+  }
+  for (inproc_endpoint* const e : ranks_) {
+    if (e != nullptr) e->faults_.push_back(verdict);
+  }
+  return verdict;
+}
+
+COHORT_DECL void inproc_hub::judge_departed() {
+  auto f = judge_departures(standings_);
+  if (f && !verdicts_.contains(f->context)) spread(std::move(*f));
+}
+
+// Receives that only a rank which has left could have answered. Collectives are judged by their numbers.
+COHORT_DECL void inproc_hub::judge_departure_of(int rank) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    if (ranks_[r] == nullptr) continue;
+    const std::vector<group*> all = groups_[r];
+    for (const group* const g : all) {
+      if (g->rank_of(rank) < 0) continue;
+      const bool alone = others_left(*g) && matchers_[r]->awaits(g->context(), -1, true);
+      if (!alone && !matchers_[r]->awaits(g->context(), rank, true)) continue;
+      fault f;
+      f.code = errc::peer_lost;
+      f.culprit = rank;
+      f.reporter = static_cast<int>(r);
+      f.context = g->context();
+      f.text = "rank " + std::to_string(g->rank_of(rank)) + " has left the world";
+      spread(std::move(f));
+    }
+  }
+}
+
+COHORT_DECL bool inproc_hub::others_left(const group& g) const {
+  return std::all_of(g.members().begin(), g.members().end(), [&](int member) {
+    return member == g.world_rank(g.rank()) || standings_[static_cast<std::size_t>(member)].left;
+  });
+}
+
+COHORT_DECL void inproc_hub::spread(fault f) {
+  judge(std::move(f), {});
+  for (inproc_endpoint* const e : ranks_) {
+    if (e == nullptr) continue;
+    e->woken_ = true;
+    e->attention_needed();
+  }
+  changed_.notify_all();
+}
+
+}  // namespace cohort::transport
