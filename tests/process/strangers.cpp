@@ -3,6 +3,8 @@
 // every port that its ranks listen on, while they join and while they work. The job must not notice.
 #include "fault_support.hpp"
 
+#include <cohort/transport/hello.hpp>
+
 #include <cstring>
 #include <random>
 #include <set>
