@@ -53,15 +53,17 @@ task<int> counts_after_warm_up(communicator<Backend> world) {
   std::vector<std::vector<float>> data{std::vector<float>(64, 1.0F), std::vector<float>(5000, 1.0F),
                                        std::vector<float>(300000, 1.0F)};
   for (int i = 0; i < 60; ++i) co_await one_of_each(world, data);
-  const std::size_t before = support::allocations.load();
+  // This thread's: heartbeats, which another thread sends, are not operations.
+  const std::size_t before = support::allocations;
   constexpr int rounds = 40;
   for (int i = 0; i < rounds; ++i) co_await one_of_each(world, data);
-  const std::size_t made = support::allocations.load() - before;
-  // How far ahead the messages of a peer run differs from turn to turn, so a queue may still grow: but not with every
-  // operation.
+  const std::size_t made = support::allocations - before;
   constexpr std::size_t operations = rounds * 3 * 8;
   std::printf("%zu allocations in %zu operations\n", made, operations);
-  co_return made * 2 > operations ? 1 : 0;
+  co_await world.barrier();  // the end of a rank, which may share this thread, allocates
+  // How far ahead the messages of a peer run differs from turn to turn, so a list may still grow: but not with the
+  // number of operations.
+  co_return made * 20 > operations ? 1 : 0;
 }
 
 TEST_CASE("over TCP an operation does not allocate") {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
-// Counts every call of operator new in the program. Include it in one translation unit only.
+// Counts the calls of operator new of each thread. Include it in one translation unit of a program only.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
 namespace support {
-inline std::atomic<std::size_t> allocations{0};
+inline thread_local std::size_t allocations = 0;
 
 inline void* counted(std::size_t bytes, std::size_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  ++allocations;
   const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
   if (void* const block = std::aligned_alloc(alignment, size == 0 ? alignment : size)) return block;
   throw std::bad_alloc();

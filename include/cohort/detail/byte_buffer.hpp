@@ -3,11 +3,11 @@
 // the same memory out again, so that a training step neither allocates nor touches fresh pages.
 #pragma once
 
-#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <new>
 #include <utility>
-#include <vector>
 
 namespace cohort::detail {
 
@@ -34,49 +34,80 @@ class byte_buffer {
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
+  /// Gives the memory up; `adopt` takes it back.
+  [[nodiscard]] std::byte* release() noexcept {
+    capacity_ = 0;
+    return std::exchange(data_, nullptr);
+  }
+  [[nodiscard]] static byte_buffer adopt(std::byte* data, std::size_t capacity) noexcept {
+    byte_buffer b;
+    b.data_ = data;
+    b.capacity_ = capacity;
+    return b;
+  }
+
  private:
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
 };
 
-/// Buffers that were used before, kept for the next operation. One thread at a time.
+/// Buffers that were used before, kept for the next operation by size class. One thread at a time.
+///
+/// Cost: take and give_back are O(1); a buffer has up to a quarter more than was asked for
 class buffer_cache {
  public:
+  buffer_cache() = default;
+  buffer_cache(const buffer_cache&) = delete;
+  buffer_cache& operator=(const buffer_cache&) = delete;
+  ~buffer_cache() {
+    for (unsigned c = 0; c < classes; ++c) {
+      while (kept_[c] != nullptr) pop(c);
+    }
+  }
+
   /// At least `bytes` bytes; their contents are whatever they were.
   [[nodiscard]] byte_buffer take(std::size_t bytes) {
     if (bytes == 0) return {};
-    auto best = kept_.end();
-    for (auto at = kept_.begin(); at != kept_.end(); ++at) {
-      // A buffer many times too large would be missed by the operation that it was made for.
-      if (at->capacity() < bytes || at->capacity() / 4 > std::max<std::size_t>(bytes, 4096)) continue;
-      if (best == kept_.end() || at->capacity() < best->capacity()) best = at;
-    }
-    if (best == kept_.end()) return byte_buffer(round_up(bytes));
-    byte_buffer found = std::move(*best);
-    held_ -= found.capacity();
-    *best = std::move(kept_.back());
-    kept_.pop_back();
-    return found;
+    const unsigned c = class_of(bytes);
+    if (c >= classes) return byte_buffer(bytes);
+    return kept_[c] != nullptr ? pop(c) : byte_buffer(size_of(c));
   }
 
-  void give_back(byte_buffer buffer) {
-    if (buffer.data() == nullptr || kept_.size() >= most_buffers || held_ + buffer.capacity() > most_bytes) return;
-    held_ += buffer.capacity();
-    kept_.push_back(std::move(buffer));
+  void give_back(byte_buffer buffer) noexcept {
+    const std::size_t bytes = buffer.capacity();
+    if (bytes < least || held_ + bytes > most_bytes) return;
+    const unsigned c = class_of(bytes);
+    if (c >= classes || size_of(c) != bytes) return;
+    held_ += bytes;
+    // The memory of a buffer that nobody uses is its place in the list.
+    kept_[c] = ::new (buffer.release()) node{kept_[c]};
   }
 
  private:
-  static constexpr std::size_t most_buffers = 16;
+  struct node {
+    node* next;
+  };
+  static constexpr std::size_t least = 64;
   static constexpr std::size_t most_bytes = std::size_t{256} << 20;
+  static constexpr unsigned classes = 4 * 32;
 
-  // Powers of two up to a page, then quarters of one: nearby sizes share a buffer.
-  static constexpr std::size_t round_up(std::size_t bytes) noexcept {
-    std::size_t size = 64;
-    while (size < bytes && size < 65536) size *= 2;
-    return size >= bytes ? size : (bytes + 65535) / 65536 * 65536;
+  // Four sizes for each power of two: class 4k + q has 64 * 2^k * (4 + q) / 4 bytes.
+  static constexpr std::size_t size_of(unsigned c) noexcept { return ((4 + c % 4) * (least / 4)) << (c / 4); }
+  static constexpr unsigned class_of(std::size_t bytes) noexcept {
+    if (bytes <= least) return 0;
+    const std::size_t units = (bytes - 1) / (least / 4);  // at least 4
+    const auto octave = static_cast<unsigned>(std::bit_width(units)) - 3;
+    return 4 * octave + static_cast<unsigned>(units >> octave) - 4 + 1;
   }
 
-  std::vector<byte_buffer> kept_{};
+  byte_buffer pop(unsigned c) noexcept {
+    node* const first = kept_[c];
+    kept_[c] = first->next;
+    held_ -= size_of(c);
+    return byte_buffer::adopt(reinterpret_cast<std::byte*>(first), size_of(c));
+  }
+
+  std::array<node*, classes> kept_{};
   std::size_t held_ = 0;
 };
 

@@ -43,7 +43,7 @@ class frame_pool {
 #ifndef COHORT_DETAIL_PLAIN_FRAMES
     const std::size_t index = class_of(bytes);
     if (index < classes) {
-      if (lists* const mine = local(); mine != nullptr && mine->lengths[index] < longest) {
+      if (lists* const mine = local(); mine != nullptr && mine->lengths[index] < longest_list(index)) {
         mine->heads[index] = ::new (block) node{mine->heads[index]};
         ++mine->lengths[index];
         return;
@@ -58,7 +58,12 @@ class frame_pool {
  private:
   static constexpr std::size_t step = 64;
   static constexpr std::size_t classes = 64;
-  static constexpr std::size_t longest = 128;
+  // As many as a peer that runs ahead may leave with this rank, but no hoard of large ones.
+  static constexpr std::size_t longest_list(std::size_t index) noexcept {
+    constexpr std::size_t most_bytes = std::size_t{1} << 20;
+    const std::size_t fit = most_bytes / ((index + 1) * step);
+    return fit > 128 ? fit : 128;
+  }
 
   struct node {
     node* next;
