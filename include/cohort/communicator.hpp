@@ -7,6 +7,7 @@
 #include <cohort/communicator/exchanges.hpp>
 #include <cohort/communicator/front.hpp>
 #include <cohort/communicator/gathers.hpp>
+#include <cohort/communicator/groups.hpp>
 #include <cohort/communicator/messages.hpp>
 #include <cohort/communicator/reductions.hpp>
 #include <cohort/communicator/rooted.hpp>
@@ -29,7 +30,8 @@ class [[nodiscard]] communicator : public detail::message_calls<communicator<Bac
                                    public detail::rooted_calls<communicator<Backend>, Backend>,
                                    public detail::reduction_calls<communicator<Backend>, Backend>,
                                    public detail::gather_calls<communicator<Backend>, Backend>,
-                                   public detail::exchange_calls<communicator<Backend>, Backend> {
+                                   public detail::exchange_calls<communicator<Backend>, Backend>,
+                                   public detail::group_calls<communicator<Backend>, Backend> {
  public:
   using backend_type = Backend;
   using transport_type = typename Backend::transport_type;

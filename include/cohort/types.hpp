@@ -7,8 +7,10 @@
 #include <concepts>
 #include <cstddef>
 #include <stop_token>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace cohort {
 
@@ -40,6 +42,44 @@ struct tag {
 struct any_tag_t {};
 inline constexpr any_tag_t any_tag{};
 
+/// The members of a subgroup, by their ranks in the communicator that it is made of: `ranks{2, 4, 6}`. The order of the
+/// list is the order of the ranks of the new group.
+class ranks {
+ public:
+  // Not std::initializer_list: g++ 12 cannot compile one inside a co_await expression.
+  template <std::same_as<int>... Rank>
+  explicit ranks(Rank... each) : list_{each...} {}
+  template <class Range>
+    requires(!std::same_as<std::remove_cvref_t<Range>, ranks> && !std::same_as<std::remove_cvref_t<Range>, int> &&
+             requires(Range& r) { *r.begin() + 1; r.end(); })
+  explicit ranks(const Range& all) {
+    for (const auto r : all) list_.push_back(static_cast<int>(r));
+  }
+  [[nodiscard]] const std::vector<int>& list() const noexcept { return list_; }
+
+ private:
+  std::vector<int> list_;
+};
+
+/// Ranks that give `split` the same color become one group; `no_color` joins none.
+struct color {
+  int value;
+  constexpr explicit color(int v) noexcept : value(v) {}
+};
+inline constexpr color no_color{-1};
+
+/// The order of ranks in a group that `split` makes; ties keep the order that they have.
+struct key {
+  int value;
+  constexpr explicit key(int v) noexcept : value(v) {}
+};
+
+/// Option of the calls that make a communicator: the name that its errors use.
+struct named {
+  std::string name;
+  explicit named(std::string n) noexcept : name(std::move(n)) {}
+};
+
 /// What a receive has received.
 struct received {
   int source = -1;        ///< rank of the sender, in the communicator of the receive
@@ -61,6 +101,10 @@ struct stop {
   std::stop_token token;
   explicit stop(std::stop_token t) noexcept : token(std::move(t)) {}
 };
+
+template <class O>
+concept group_option = std::same_as<std::remove_cvref_t<O>, timeout> || std::same_as<std::remove_cvref_t<O>, stop> ||
+    std::same_as<std::remove_cvref_t<O>, named>;
 
 template <class O>
 concept call_option = std::same_as<std::remove_cvref_t<O>, timeout> || std::same_as<std::remove_cvref_t<O>, stop>;

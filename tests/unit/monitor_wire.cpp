@@ -25,7 +25,7 @@ std::vector<arrival> sample_arrivals() {
   reduce.functor = 1;
   reduce.root = 2;
   reduce.count = 1000;
-  return {{0, 41, 40, {barrier, reduce}}, {7, -1, -1, {}}, {0xfffffffe, 0, -1, {reduce}}};
+  return {{0, 41, 40, {barrier, reduce}}, {7, -1, -1, {}, 3, false}, {0xfffffffffffffffe, 0, -1, {reduce}, 2, true}};
 }
 
 fault sample_fault() {
@@ -66,10 +66,11 @@ TEST_CASE("monitor wire: counts of arrivals that promise more than is there cost
     detail::put_little(reinterpret_cast<unsigned char*>(bytes.data()), count);
     CHECK_FALSE(decode_arrivals(bytes).has_value());
   }
-  // The number of calls of the first arrival: behind the count, the context and the two numbers.
+  // The number of calls of the first arrival: behind the count, the context, the two numbers, the members and
+  // the flag.
   bytes = encode_arrivals(sample_arrivals());
-  for (const std::uint32_t calls : {3U, 17U, 0x0fffffffU, 0xffffffffU}) {
-    detail::put_little(reinterpret_cast<unsigned char*>(bytes.data()) + 24, calls);
+  for (const std::uint32_t calls : {9U, 17U, 0x0fffffffU, 0xffffffffU}) {
+    detail::put_little(reinterpret_cast<unsigned char*>(bytes.data()) + 33, calls);
     CHECK_FALSE(decode_arrivals(bytes).has_value());
   }
 }

@@ -27,7 +27,7 @@ const signature reduce_ten = call_of(operation_kind::all_reduce, 10);
 const signature reduce_eleven = call_of(operation_kind::all_reduce, 11);
 
 /// A rank that has called these, the last of them number `entered`, and has completed all up to `completed`.
-standing rank_at(int rank, std::int64_t entered, std::int64_t completed, std::vector<signature> calls, std::uint32_t context = 0) {
+standing rank_at(int rank, std::int64_t entered, std::int64_t completed, std::vector<signature> calls, std::uint64_t context = 0) {
   standing s;
   s.rank = rank;
   s.host = "host" + std::to_string(rank);
@@ -182,4 +182,17 @@ TEST_CASE("verdict: a rank without a host, or with a call nobody told of, is sti
   const arrival unknown{0, 6, 6, {}};
   CHECK(last_call(&unknown) == "last called something #6");
   CHECK(last_call(nullptr) == "has not called anything yet");
+}
+
+TEST_CASE("verdict: who has destroyed a communicator that others are in is named, as a rank of the world") {
+  std::vector<standing> world{rank_at(0, 3, 2, {reduce_ten}, 77), rank_at(1, 2, 2, {barrier}, 77)};
+  CHECK_FALSE(judge_departures(world).has_value());
+  world[1].arrivals.front().retired = true;
+  const std::optional<fault> f = judge_departures(world);
+  REQUIRE(f.has_value());
+  CHECK(f->code == errc::peer_lost);
+  CHECK(f->culprit == 1);
+  CHECK(f->context == 77);
+  CHECK(f->text == "world rank 1 (host1, pid 101) exited early: it last called barrier() #2 and destroyed this communicator");
+  CHECK_FALSE(judge_departures(world, [](std::uint64_t context) { return context == 77; }).has_value());
 }

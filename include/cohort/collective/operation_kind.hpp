@@ -29,10 +29,17 @@ enum class operation_kind : unsigned char {
   send,
   receive,
   exchange,
-  group,
+  subgroup,
+  split,
+  duplicate,
+  probe,
+  broadcast_objects,
+  scatter_objects,
+  gather_objects,
+  all_gather_objects,
 };
 
-inline constexpr operation_kind last_operation_kind = operation_kind::group;
+inline constexpr operation_kind last_operation_kind = operation_kind::all_gather_objects;
 
 /// As in the name of the function: "all_reduce"; "unknown operation" for a number that is none of the above.
 [[nodiscard]] constexpr std::string_view name(operation_kind kind) noexcept {
@@ -56,7 +63,14 @@ inline constexpr operation_kind last_operation_kind = operation_kind::group;
     case operation_kind::send: return "send";
     case operation_kind::receive: return "receive";
     case operation_kind::exchange: return "exchange";
-    case operation_kind::group: return "group";
+    case operation_kind::subgroup: return "subgroup";
+    case operation_kind::split: return "split";
+    case operation_kind::duplicate: return "duplicate";
+    case operation_kind::probe: return "probe";
+    case operation_kind::broadcast_objects: return "broadcast_objects";
+    case operation_kind::scatter_objects: return "scatter_objects";
+    case operation_kind::gather_objects: return "gather_objects";
+    case operation_kind::all_gather_objects: return "all_gather_objects";
   }
   return "unknown operation";
 }

@@ -17,6 +17,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,7 @@ class group {
  public:
   using clock = std::chrono::steady_clock;
 
-  group(std::shared_ptr<transport::engine> engine, std::uint32_t context, std::string name, std::vector<int> members,
+  group(std::shared_ptr<transport::engine> engine, std::uint64_t context, std::string name, std::vector<int> members,
         int rank);
   group(const group&) = delete;
   group& operator=(const group&) = delete;
@@ -41,7 +42,7 @@ class group {
 
   [[nodiscard]] transport::engine& engine() const noexcept { return *engine_; }
   [[nodiscard]] const std::shared_ptr<transport::engine>& shared_engine() const noexcept { return engine_; }
-  [[nodiscard]] std::uint32_t context() const noexcept { return context_; }
+  [[nodiscard]] std::uint64_t context() const noexcept { return context_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return static_cast<int>(members_.size()); }
@@ -51,6 +52,9 @@ class group {
   [[nodiscard]] bool is_member() const noexcept { return rank_ >= 0; }
 
   [[nodiscard]] const std::shared_ptr<const transport::fault>& failure() const noexcept { return failure_; }
+
+  /// How many groups of these members, whatever their order, this rank has made of this communicator before.
+  [[nodiscard]] std::uint64_t next_formation(std::uint64_t members) { return formed_[members]++; }
 
   /// The number of the next collective: the order of calls is the order of numbers.
   [[nodiscard]] std::int64_t next_sequence() noexcept { return next_sequence_++; }
@@ -74,13 +78,14 @@ class group {
   friend class call;
 
   std::shared_ptr<transport::engine> engine_;
-  std::uint32_t context_;
+  std::uint64_t context_;
   std::string name_;
   std::vector<int> members_;
   int rank_;
   std::shared_ptr<const transport::fault> failure_{};
   call* first_active_ = nullptr;
   std::int64_t next_sequence_ = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> formed_{};
 
   static constexpr std::size_t remembered = 64;
   struct past_call {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace cohort::transport {
@@ -77,10 +78,12 @@ class engine {
   // --- communicators
   void add(group& g) {
     groups_.push_back(&g);
+    by_context_[g.context()] = &g;
     group_added(g);
   }
   void remove(group& g);
-  [[nodiscard]] group* find(std::uint32_t context) const noexcept;
+  [[nodiscard]] group* find(std::uint64_t context) const noexcept;
+  [[nodiscard]] std::size_t groups_alive() const noexcept { return groups_.size(); }
   /// A collective is entered: messages that came for its number must have its signature.
   virtual void entered(const call& c) = 0;
   void watch_deadline(clock::time_point t) {
@@ -147,6 +150,7 @@ class engine {
   std::atomic<bool> attention_{false};
   clock::time_point next_deadline_ = clock::time_point::max();
   std::vector<group*> groups_{};
+  std::unordered_map<std::uint64_t, group*> by_context_{};
   detail::buffer_cache scratch_{};
 };
 

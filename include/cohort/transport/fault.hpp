@@ -13,24 +13,26 @@
 namespace cohort::transport {
 
 /// A context number that no communicator has: the fault concerns every communicator that its culprit is in.
-inline constexpr std::uint32_t every_context = 0xffffffffU;
+inline constexpr std::uint64_t every_context = ~std::uint64_t{0};
 
 struct fault {
   errc code = errc::aborted;
   int culprit = -1;   ///< world rank at fault, -1: none or several
   int reporter = -1;  ///< world rank that noticed
-  std::uint32_t context = every_context;
+  std::uint64_t context = every_context;
   std::int64_t sequence = -1;  ///< of the operation in which it was noticed
   std::string text{};          ///< what happened, without the name of the failed operation
 };
 
 /// What one rank has done on one communicator: carried by heartbeats, compared when something hangs.
 struct arrival {
-  std::uint32_t context = 0;
+  std::uint64_t context = 0;
   std::int64_t entered = -1;    ///< number of the last collective called
   std::int64_t completed = -1;  ///< all collectives up to this number are complete
   /// The last ones called, in order: the one at the end is number `entered`.
   std::vector<signature> calls{};
+  std::uint32_t members = 0;  ///< ranks in the communicator
+  bool retired = false;       ///< this rank has destroyed it
   friend bool operator==(const arrival&, const arrival&) = default;
 };
 

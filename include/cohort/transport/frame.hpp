@@ -33,8 +33,8 @@ struct frame {
     bytes_type b{};
     b[0] = static_cast<unsigned char>(kind);
     b[1] = header.tagged ? 1 : 0;
-    detail::put_little(&b[4], header.context);
-    detail::put_little(&b[8], header.sequence);
+    detail::put_little(&b[4], header.sequence);
+    detail::put_little(&b[8], header.context);
     detail::put_little(&b[16], header.bytes);
     detail::put_little(&b[24], ticket);
     detail::put_little(&b[32], header.call.count);
@@ -45,12 +45,12 @@ struct frame {
   /// False for bytes that no rank of this version sends.
   [[nodiscard]] static bool decode(const unsigned char* b, frame& f) noexcept {
     const bool kind_known = b[0] >= 1 && b[0] <= 6;
-    const bool reserved_clear = b[1] <= 1 && b[2] == 0 && b[3] == 0 && detail::get_little<std::uint32_t>(b + 12) == 0;
+    const bool reserved_clear = b[1] <= 1 && b[2] == 0 && b[3] == 0;
     if (!kind_known || !reserved_clear) return false;
     f.kind = static_cast<frame_kind>(b[0]);
     f.header.tagged = b[1] == 1;
-    f.header.context = detail::get_little<std::uint32_t>(b + 4);
-    f.header.sequence = detail::get_little<std::uint32_t>(b + 8);
+    f.header.sequence = detail::get_little<std::uint32_t>(b + 4);
+    f.header.context = detail::get_little<std::uint64_t>(b + 8);
     f.header.bytes = detail::get_little<std::uint64_t>(b + 16);
     f.ticket = detail::get_little<std::uint64_t>(b + 24);
     f.header.call =

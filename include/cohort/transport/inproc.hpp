@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,8 @@ class inproc_hub {
   void judge_departed();
   void judge_departure_of(int rank);
   void spread(fault f);
+  void note_retired(int rank, std::uint64_t context);
+  void forget(std::uint64_t context);
   void refresh_standings();
   [[nodiscard]] bool others_left(const group& g) const;
 
@@ -55,14 +58,15 @@ class inproc_hub {
   detail::buffer_cache payloads_{};
   std::vector<standing> standings_{};
   std::vector<std::vector<group*>> groups_{};
-  std::unordered_map<std::uint32_t, std::shared_ptr<const fault>> verdicts_{};
+  std::unordered_map<std::uint64_t, std::shared_ptr<const fault>> verdicts_{};
   // What the first rank to come called under each number of each communicator: the others are held against it.
   struct first_call {
     std::int64_t sequence = -1;
     signature call{};
     int rank = -1;
   };
-  std::unordered_map<std::uint32_t, std::array<first_call, 64>> called_{};
+  std::unordered_map<std::uint64_t, std::array<first_call, 64>> called_{};
+  std::unordered_set<std::uint64_t> retiring_{};  // communicators that some but not all members have destroyed
   bool somebody_left_ = false;
 };
 

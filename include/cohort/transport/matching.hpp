@@ -92,7 +92,7 @@ class matcher {
     for (auto& [context, q] : queues_) drop_if(q, drop);
   }
   /// Whether a receive of this communicator waits for this peer and no other; -1: for any of them.
-  [[nodiscard]] bool awaits(std::uint32_t context, int peer, bool tagged_only) {
+  [[nodiscard]] bool awaits(std::uint64_t context, int peer, bool tagged_only) {
     for (const request* r = of(context).posted.front(); r != nullptr; r = r->next) {
       if (r->peer == peer && (r->tagged() || !tagged_only)) return true;
     }
@@ -100,7 +100,7 @@ class matcher {
   }
   /// The communicator is gone; `dropped` sees each message that nobody has asked for.
   template <class Dropped>
-  void forget(std::uint32_t context, Dropped dropped) {
+  void forget(std::uint64_t context, Dropped dropped) {
     const auto at = queues_.find(context);
     if (at == queues_.end()) return;
     for (const early_message* m = at->second.first_early; m != nullptr; m = m->next) dropped(*m);
@@ -110,7 +110,7 @@ class matcher {
   }
 
   /// An early message for this collective that says that its sender called something else.
-  [[nodiscard]] const early_message* conflicting(std::uint32_t context, std::int64_t sequence, const signature& mine) {
+  [[nodiscard]] const early_message* conflicting(std::uint64_t context, std::int64_t sequence, const signature& mine) {
     for (early_message* m = of(context).first_early; m != nullptr; m = m->next) {
       if (!m->header.tagged && m->header.sequence == static_cast<std::uint32_t>(sequence) && m->header.call != mine) {
         return m;
@@ -132,7 +132,7 @@ class matcher {
     return (message.tagged && r.any_tag) || message.sequence == r.header.sequence;
   }
 
-  queues& of(std::uint32_t context) {
+  queues& of(std::uint64_t context) {
     if (cached_ != nullptr && cached_context_ == context) return *cached_;
     cached_ = &queues_[context];
     cached_context_ = context;
@@ -158,9 +158,9 @@ class matcher {
     drop_if(q, [](const early_message&) { return true; });
   }
 
-  std::unordered_map<std::uint32_t, queues> queues_{};
+  std::unordered_map<std::uint64_t, queues> queues_{};
   queues* cached_ = nullptr;
-  std::uint32_t cached_context_ = 0;
+  std::uint64_t cached_context_ = 0;
 };
 
 /// What is wrong with delivering this message to this receive; nothing, if all is well.

@@ -36,6 +36,7 @@ inline constexpr std::size_t fault_text_limit = 4096;
   w.number(static_cast<std::uint32_t>(all.size()));
   for (const arrival& a : all) {
     w.number(a.context).number(static_cast<std::uint64_t>(a.entered)).number(static_cast<std::uint64_t>(a.completed));
+    w.number(a.members).number(static_cast<std::uint8_t>(a.retired ? 1 : 0));
     w.number(static_cast<std::uint32_t>(a.calls.size()));
     for (const signature& s : a.calls) w.number(s.packed()).number(s.count);
   }
@@ -43,15 +44,17 @@ inline constexpr std::size_t fault_text_limit = 4096;
 }
 
 [[nodiscard]] inline std::optional<std::vector<arrival>> decode_arrivals(std::string_view bytes) {
-  constexpr std::size_t least = 24;
+  constexpr std::size_t least = 33;
   detail::byte_reader r(bytes);
   const std::size_t count = r.number<std::uint32_t>();
   if (!r.good() || count > r.left() / least) return std::nullopt;
   std::vector<arrival> all(count);
   for (arrival& a : all) {
-    a.context = r.number<std::uint32_t>();
+    a.context = r.number<std::uint64_t>();
     a.entered = static_cast<std::int64_t>(r.number<std::uint64_t>());
     a.completed = static_cast<std::int64_t>(r.number<std::uint64_t>());
+    a.members = r.number<std::uint32_t>();
+    a.retired = r.number<std::uint8_t>() != 0;
     const std::size_t calls = r.number<std::uint32_t>();
     if (!r.good() || calls > most_calls_told || static_cast<std::int64_t>(calls) > a.entered + 1) return std::nullopt;
     a.calls.resize(calls);
@@ -85,7 +88,7 @@ struct fault_report {
   f.what.code = static_cast<errc>(r.number<std::uint32_t>());
   f.what.culprit = static_cast<int>(r.number<std::uint32_t>());
   f.what.reporter = static_cast<int>(r.number<std::uint32_t>());
-  f.what.context = r.number<std::uint32_t>();
+  f.what.context = r.number<std::uint64_t>();
   f.what.sequence = static_cast<std::int64_t>(r.number<std::uint64_t>());
   f.what.text = std::string(r.text(fault_text_limit));
   const std::size_t count = r.number<std::uint32_t>();

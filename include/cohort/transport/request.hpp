@@ -18,7 +18,7 @@ namespace cohort::transport {
 
 /// What stands in the header of a message.
 struct envelope {
-  std::uint32_t context = 0;   ///< the communicator
+  std::uint64_t context = 0;   ///< the communicator
   std::uint32_t sequence = 0;  ///< number of the collective, or the tag
   bool tagged = false;         ///< a point-to-point message
   int source = -1;             ///< world rank of the sender

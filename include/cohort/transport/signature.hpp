@@ -58,12 +58,12 @@ struct signature {
   return describe(s) + " by " + std::string{to_string(s.algorithm)};
 }
 
-/// Two ranks that called different things under one number.
+/// Two ranks that called different things under one number; `whose` is what they are ranks of, if not obvious.
 [[nodiscard]] inline std::string describe_disagreement(int one, const signature& its_call, int other,
-                                                       const signature& other_call) {
+                                                       const signature& other_call, const char* whose = "") {
   const bool alike = describe(its_call) == describe(other_call);
-  const auto said = [alike](int rank, const signature& s) {
-    return "rank " + std::to_string(rank) + " called " + (alike ? describe_fully(s) : describe(s));
+  const auto said = [alike, whose](int rank, const signature& s) {
+    return whose + std::string{"rank "} + std::to_string(rank) + " called " + (alike ? describe_fully(s) : describe(s));
   };
   return said(one, its_call) + ", " + said(other, other_call) +
          (alike ? "; every rank must be given the same algorithms"

@@ -58,7 +58,7 @@ class tcp_connection : public std::enable_shared_from_this<tcp_connection> {
   [[nodiscard]] bool has_output() const noexcept { return head_ < queue_.size(); }
   [[nodiscard]] bool peer_has_left() const noexcept { return peer_has_left_; }
   /// Whether a send of this communicator waits for the peer to ask for it.
-  [[nodiscard]] bool awaits_grant(std::uint32_t context, bool tagged_only) const noexcept {
+  [[nodiscard]] bool awaits_grant(std::uint64_t context, bool tagged_only) const noexcept {
     return std::any_of(announced_.begin(), announced_.end(), [=](const auto& a) {
       return a.second->header.context == context && (a.second->tagged() || !tagged_only);
     });
@@ -71,7 +71,7 @@ class tcp_connection : public std::enable_shared_from_this<tcp_connection> {
   /// A receive has taken an early message whose bytes are still arriving.
   void claim(std::unique_ptr<early_message> message, request& receive);
   /// Its early messages are about to be discarded: the rest of one that is arriving is read and forgotten.
-  void forget(std::uint32_t context) noexcept {
+  void forget(std::uint64_t context) noexcept {
     if (early_ != nullptr && claimed_ == nullptr && early_->header.context == context) early_ = nullptr;
   }
   /// An early message was consumed: its space belongs to the sender again.

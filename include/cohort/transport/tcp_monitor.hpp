@@ -79,7 +79,8 @@ class tcp_monitor {
   }
   void remove(const group& g) {
     const std::lock_guard lock(mutex_);
-    const arrival last = g.arrival();
+    arrival last = g.arrival();
+    last.retired = true;
     groups_.erase(std::remove(groups_.begin(), groups_.end(), &g), groups_.end());
     if (last.entered >= 0 || last.context == 0) retired_.push_back(last);
   }

@@ -136,14 +136,31 @@ class tcp_monitor_server {
     for (const arrival& a : news) {
       const auto at =
           std::find_if(record.begin(), record.end(), [&](const arrival& b) { return b.context == a.context; });
-      if (at != record.end() && at->entered == a.entered && at->completed == a.completed) continue;
+      if (at != record.end() && at->entered == a.entered && at->completed == a.completed && at->retired == a.retired) continue;
       changed_.insert(a.context);
       if (at == record.end()) {
         record.push_back(a);
       } else {
         *at = a;
       }
+      if (a.retired) forget_if_retired(a);
     }
+  }
+
+  // A communicator that its last member has destroyed; the world stays, for what its ranks did last.
+  void forget_if_retired(const arrival& a) {
+    if (a.context == 0) return;
+    const auto has_retired = [&a](const standing& s) {
+      const arrival* const known = find_arrival(s, a.context);
+      return known != nullptr && known->retired;
+    };
+    const auto retired = std::count_if(standings_.begin(), standings_.end(), has_retired);
+    if (retired < static_cast<std::ptrdiff_t>(a.members)) return;
+    for (standing& s : standings_) {
+      std::erase_if(s.arrivals, [&a](const arrival& b) { return b.context == a.context; });
+    }
+    changed_.erase(a.context);
+    verdicts_.erase(a.context);
   }
 
   void on_end(int rank) {
@@ -256,11 +273,12 @@ class tcp_monitor_server {
   }
 
   void check_departures() {
-    if (auto f = judge_departures(standings_); f && !verdicts_.contains(f->context)) decide(std::move(*f));
+    const auto judged = [this](std::uint64_t context) { return verdicts_.contains(context); };
+    while (auto f = judge_departures(standings_, judged)) decide(std::move(*f));
   }
 
   void decide(fault f) {
-    const std::uint32_t context = f.context;
+    const std::uint64_t context = f.context;
     broadcast(monitor_message::verdict, encode_report(f, {}));
     if (context != every_context) verdicts_.emplace(context, true);
   }
@@ -303,7 +321,7 @@ class tcp_monitor_server {
         decide(std::move(f));
         dismiss_if_over();
       }
-      for (const std::uint32_t context : std::exchange(changed_, {})) {
+      for (const std::uint64_t context : std::exchange(changed_, {})) {
         if (verdicts_.contains(context)) continue;
         if (auto f = judge_agreement(standings_, context)) decide(std::move(*f));
       }
@@ -321,8 +339,8 @@ class tcp_monitor_server {
   std::vector<client> ranks_;
   std::vector<standing> standings_{};
   std::vector<open_question> questions_{};
-  std::unordered_map<std::uint32_t, bool> verdicts_{};
-  std::set<std::uint32_t> changed_{};  // communicators on which somebody has moved since they were compared
+  std::unordered_map<std::uint64_t, bool> verdicts_{};
+  std::set<std::uint64_t> changed_{};  // communicators on which somebody has moved since they were compared
   std::size_t connected_ = 0;
   std::string first_loss_{};  // a verdict, encoded
   std::vector<int> newly_left_{};

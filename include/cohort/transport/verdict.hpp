@@ -15,7 +15,7 @@
 
 namespace cohort::transport {
 
-[[nodiscard]] inline const arrival* find_arrival(const standing& who, std::uint32_t context) {
+[[nodiscard]] inline const arrival* find_arrival(const standing& who, std::uint64_t context) {
   const auto at = std::find_if(who.arrivals.begin(), who.arrivals.end(),
                                [context](const arrival& a) { return a.context == context; });
   return at == who.arrivals.end() ? nullptr : &*at;
@@ -32,8 +32,9 @@ namespace cohort::transport {
   return a == nullptr || a->entered < 0 ? "had not called anything yet" : "had called " + call_text(*a);
 }
 
-[[nodiscard]] inline std::string place_of(const standing& who) {
-  std::string text = "rank " + std::to_string(who.rank);
+/// Ranks of the world, which are those of the communicator only where that is the world itself.
+[[nodiscard]] inline std::string place_of(const standing& who, std::uint64_t context = 0) {
+  std::string text = (context == 0 ? "rank " : "world rank ") + std::to_string(who.rank);
   if (!who.host.empty()) {
     text += " (" + who.host + (who.pid != 0 ? ", pid " + std::to_string(who.pid) : std::string{}) + ")";
   }
@@ -53,7 +54,7 @@ namespace cohort::transport {
     const arrival* const at = find_arrival(who, report.context);
     if (at != nullptr && at->entered >= report.sequence) continue;
     missing +=
-        (missing.empty() ? "" : "; ") + place_of(who) + (who.left ? " has left the world and " : " ") + last_call(at);
+        (missing.empty() ? "" : "; ") + place_of(who, report.context) + (who.left ? " has left the world and " : " ") + last_call(at);
     culprit = count++ == 0 ? member : -1;
   }
   report.culprit = culprit;
@@ -67,7 +68,7 @@ namespace cohort::transport {
 
 /// Ranks that called different things under one number never agree: the fault that says so. Of several numbers the
 /// lowest is told; the culprit is one of those who are fewer.
-[[nodiscard]] inline std::optional<fault> judge_agreement(const std::vector<standing>& world, std::uint32_t context) {
+[[nodiscard]] inline std::optional<fault> judge_agreement(const std::vector<standing>& world, std::uint64_t context) {
   struct camp {
     signature call;
     std::vector<int> ranks;
@@ -97,37 +98,44 @@ namespace cohort::transport {
     f.sequence = number;
     f.culprit = camps.back().ranks.front();
     f.reporter = camps.front().ranks.front();
-    f.text = describe_disagreement(f.culprit, camps.back().call, f.reporter, camps.front().call);
+    f.text = describe_disagreement(f.culprit, camps.back().call, f.reporter, camps.front().call,
+                                   context == 0 ? "" : "world ");
     return f;
   }
   return std::nullopt;
 }
 
-/// A rank that said goodbye before it called what others are in: nobody will ever complete that.
-[[nodiscard]] inline std::optional<fault> judge_departures(const std::vector<standing>& world) {
+/// A rank that said goodbye, or destroyed its communicator, before it called what others are in: nobody will ever complete that.
+///
+/// Needs: `judged(context)` is true for communicators whose failure has been told already
+template <class Judged>
+[[nodiscard]] std::optional<fault> judge_departures(const std::vector<standing>& world, Judged judged) {
   for (const standing& gone : world) {
-    if (!gone.left) continue;
     for (const standing& waiting : world) {
       if (waiting.left) continue;
       for (const arrival& a : waiting.arrivals) {
-        if (a.completed >= a.entered) continue;
+        if (a.completed >= a.entered || judged(a.context)) continue;
         const arrival* const theirs = find_arrival(gone, a.context);
         // Who leaves has nothing in flight: what it called and did not complete has failed there.
-        if (theirs == nullptr || theirs->completed >= a.entered) continue;
+        if (theirs == nullptr || theirs->completed >= a.entered || !(gone.left || theirs->retired)) continue;
         fault f;
         f.code = errc::peer_lost;
         f.context = a.context;
         f.sequence = a.entered;
         f.culprit = gone.rank;
         f.reporter = waiting.rank;
-        f.text = place_of(gone) + (theirs->entered < a.entered ? " exited early: it " : " gave up: it ") +
+        f.text = place_of(gone, a.context) + (theirs->entered < a.entered ? " exited early: it " : " gave up: it ") +
                  last_call(theirs) + (theirs->completed < theirs->entered ? ", which failed there," : "") +
-                 " and left the world";
+                 (gone.left ? " and left the world" : " and destroyed this communicator");
         return f;
       }
     }
   }
   return std::nullopt;
+}
+
+[[nodiscard]] inline std::optional<fault> judge_departures(const std::vector<standing>& world) {
+  return judge_departures(world, [](std::uint64_t) { return false; });
 }
 
 }  // namespace cohort::transport

@@ -10,13 +10,15 @@
 
 namespace cohort {
 
-COHORT_DECL group::group(std::shared_ptr<transport::engine> engine, std::uint32_t context, std::string name,
+COHORT_DECL group::group(std::shared_ptr<transport::engine> engine, std::uint64_t context, std::string name,
                     std::vector<int> members, int rank)
     : engine_(std::move(engine)), context_(context), name_(std::move(name)), members_(std::move(members)), rank_(rank) {
-  engine_->add(*this);
+  if (is_member()) engine_->add(*this);
 }
 
-COHORT_DECL group::~group() { engine_->remove(*this); }
+COHORT_DECL group::~group() {
+  if (is_member()) engine_->remove(*this);
+}
 
 COHORT_DECL int group::rank_of(int world_rank) const noexcept {
   const auto at = std::find(members_.begin(), members_.end(), world_rank);
@@ -41,6 +43,7 @@ COHORT_DECL void group::note_completed(std::int64_t sequence) noexcept {
 COHORT_DECL transport::arrival group::arrival() const {
   transport::arrival a;
   a.context = context_;
+  a.members = static_cast<std::uint32_t>(members_.size());
   for (;;) {
     const std::uint32_t before = version_.load(std::memory_order_acquire);
     a.completed = completed_.load(std::memory_order_acquire);
@@ -122,8 +125,12 @@ COHORT_DECL error call::failure() const {
   char after[32];
   std::snprintf(after, sizeof after, "%.3g s", std::chrono::duration<double>(d.elapsed).count());
   const std::string number = sequence_ >= 0 ? " #" + std::to_string(sequence_) : std::string{};
+  const bool is_world = home_->context() == 0;
   std::string text = d.operation + number + " on '" + d.group + "' failed on rank " + std::to_string(home_->rank()) +
-                     " of " + std::to_string(home_->size()) + " after " + after + ": " + f.text;
+                     " of " + std::to_string(home_->size()) +
+                     (is_world ? std::string{} : " (world rank " + std::to_string(d.rank) + ")") + " after " + after +
+                     ": " + f.text;
+  if (!is_world && f.context == transport::every_context) text += " (ranks of the world)";
   return error(f.code, text, std::move(d));
 }
 

@@ -204,15 +204,14 @@ COHORT_DECL void engine::report_mismatch(const group& g, std::int64_t sequence, 
 
 COHORT_DECL void engine::remove(group& g) {
   groups_.erase(std::remove(groups_.begin(), groups_.end(), &g), groups_.end());
+  by_context_.erase(g.context());
   group_removed(g);
   if (groups_.empty()) leave();
 }
 
-COHORT_DECL group* engine::find(std::uint32_t context) const noexcept {
-  for (group* const g : groups_) {
-    if (g->context() == context) return g;
-  }
-  return nullptr;
+COHORT_DECL group* engine::find(std::uint64_t context) const noexcept {
+  const auto at = by_context_.find(context);
+  return at == by_context_.end() ? nullptr : at->second;
 }
 
 }  // namespace cohort::transport

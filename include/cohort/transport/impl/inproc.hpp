@@ -228,7 +228,7 @@ COHORT_DECL void inproc_endpoint::entered(const call& c) {
     refuse({rank(), errc::mismatch, std::move(text), &c.home(), c.sequence()});
     return;
   }
-  if (hub_->somebody_left_) {
+  if (hub_->somebody_left_ || hub_->retiring_.contains(c.home().context())) {
     hub_->refresh_standings();
     hub_->judge_departed();
   }
@@ -252,7 +252,11 @@ COHORT_DECL void inproc_endpoint::group_removed(group& g) {
   const auto uses = [&g](const group* other) { return other->context() == g.context(); };
   const bool used = std::any_of(hub_->groups_.begin(), hub_->groups_.end(),
                                 [&uses](const auto& all) { return std::any_of(all.begin(), all.end(), uses); });
-  if (!used) hub_->called_.erase(g.context());
+  if (!used) {
+    hub_->forget(g.context());
+  } else if (g.context() != 0) {
+    hub_->note_retired(rank(), g.context());
+  }
   bool awaited = false;
   mine().forget(g.context(), [&awaited](const early_message& m) { awaited = awaited || m.sender != nullptr; });
   if (!awaited) return;
@@ -311,8 +315,8 @@ COHORT_DECL std::shared_ptr<const fault> inproc_hub::judge(fault f, const std::v
 }
 
 COHORT_DECL void inproc_hub::judge_departed() {
-  auto f = judge_departures(standings_);
-  if (f && !verdicts_.contains(f->context)) spread(std::move(*f));
+  const auto judged = [this](std::uint64_t context) { return verdicts_.contains(context); };
+  while (auto f = judge_departures(standings_, judged)) spread(std::move(*f));
 }
 
 // Receives that only a rank which has left could have answered. Collectives are judged by their numbers.
@@ -332,6 +336,23 @@ COHORT_DECL void inproc_hub::judge_departure_of(int rank) {
       f.text = "rank " + std::to_string(g->rank_of(rank)) + " has left the world";
       spread(std::move(f));
     }
+  }
+}
+
+// A communicator that some of its members have destroyed: the others must not wait for them.
+COHORT_DECL void inproc_hub::note_retired(int rank, std::uint64_t context) {
+  for (arrival& a : standings_[static_cast<std::size_t>(rank)].arrivals) a.retired = a.retired || a.context == context;
+  retiring_.insert(context);
+  judge_departed();
+}
+
+COHORT_DECL void inproc_hub::forget(std::uint64_t context) {
+  called_.erase(context);
+  if (context == 0) return;
+  retiring_.erase(context);
+  verdicts_.erase(context);
+  for (standing& s : standings_) {
+    std::erase_if(s.arrivals, [context](const arrival& a) { return a.context == context; });
   }
 }
 
