@@ -142,7 +142,8 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
   operation(operation&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),
         value_(std::move(other.value_)),
-        refusal_(std::exchange(other.refusal_, nullptr)) {
+        refusal_(std::exchange(other.refusal_, nullptr)),
+        taken_(other.taken_) {
     other.value_.reset();
   }
   operation& operator=(operation&& other) noexcept {
@@ -152,6 +153,7 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
       value_ = std::move(other.value_);
       other.value_.reset();
       refusal_ = std::exchange(other.refusal_, nullptr);
+      taken_ = other.taken_;
     }
     return *this;
   }
@@ -219,8 +221,11 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
   void on_complete(detail::resumption r) { handle_.promise().continue_with(r); }
   [[nodiscard]] transport::engine* engine() const noexcept { return handle_ ? &handle_.promise().engine() : nullptr; }
   [[nodiscard]] call* record() const noexcept { return handle_ ? &handle_.promise().record() : nullptr; }
+  /// Whether its outcome has been fetched.
+  [[nodiscard]] bool taken() const noexcept { return taken_; }
   /// The outcome; the operation must be ready. Once only.
   T take() {
+    taken_ = true;
     if (refusal_) std::rethrow_exception(refusal_);
     if constexpr (std::is_void_v<T>) {
       if (!value_) handle_.promise().take();
@@ -248,6 +253,7 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
   std::coroutine_handle<promise_type> handle_{};
   std::optional<detail::stored_t<T>> value_{};
   std::exception_ptr refusal_{};
+  bool taken_ = false;
 };
 
 namespace detail {

@@ -80,6 +80,12 @@ struct named {
   explicit named(std::string n) noexcept : name(std::move(n)) {}
 };
 
+/// Which rank a message may come from, and under which tag.
+template <class S>
+concept message_source = std::same_as<std::remove_cvref_t<S>, from> || std::same_as<std::remove_cvref_t<S>, from_any_t>;
+template <class L>
+concept message_label = std::same_as<std::remove_cvref_t<L>, tag> || std::same_as<std::remove_cvref_t<L>, any_tag_t>;
+
 /// What a receive has received.
 struct received {
   int source = -1;        ///< rank of the sender, in the communicator of the receive

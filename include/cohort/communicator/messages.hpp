@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
-// The point-to-point calls of a communicator: send, recv, exchange. A base of communicator<Backend>; checks the
+// The point-to-point calls of a communicator: send, recv, exchange, probe, batch. A base of communicator<Backend>; checks the
 // arguments and starts messages/transfer.hpp.
 #pragma once
 
 #include <cohort/communicator/front.hpp>
+#include <cohort/messages/batch.hpp>
+#include <cohort/messages/growing.hpp>
 #include <cohort/messages/transfer.hpp>
 
 #include <concepts>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace cohort::detail {
 
@@ -49,48 +55,95 @@ class message_calls {
     return operation<>::completed({});
   }
 
-  /// Receives one message into `buffer`.
+  /// Receives one message into `buffer`, or into growing(container), which takes the size of the message.
   ///
   /// Result:    source, tag and number of elements of the message
   /// Shapes:    buffer: room for at least as many elements as are sent; a longer message is errc::truncated
+  /// Needs:     source: from{rank} or from_any; label: tag{n}, or any_tag; tag{0} if none is given
   /// Order:     the oldest message that fits source and tag
   /// Completes: when the elements are in buffer
   /// Errors:    errc::invalid_argument (rank, tag), mismatch (element type), truncated, peer_lost, timed_out
   /// Lifetime:  buffer is borrowed until then
   /// Cost:      nothing is copied if the receive was posted before the message came
   /// Example:   tests/unit/point_to_point.cpp
-  template <class Buffer, call_option... Options>
-  operation<received> recv(Buffer&& buffer, from source, tag label, Options&&... options) const {
-    return receive_from(buffer_tag<Buffer>{}, buffer, source.rank, false, label, false,
-                        std::forward<Options>(options)...);
+  template <class Buffer, message_source Source, message_label Label, call_option... Options>
+  operation<received> recv(Buffer&& buffer, Source source, Label label, Options&&... options) const {
+    if constexpr (!is_growing<std::remove_cvref_t<Buffer>>) check_output<Buffer>();
+    return guarded<received>([&]() -> operation<received> {
+      constexpr auto kind = operation_kind::receive;
+      calls().require_open(kind);
+      return start(kind, receiving(std::forward<Buffer>(buffer), source, label), options_of(options...));
+    });
   }
-  template <class Buffer, call_option... Options>
-  operation<received> recv(Buffer&& buffer, from source, Options&&... options) const {
-    return receive_from(buffer_tag<Buffer>{}, buffer, source.rank, false, tag{0}, false,
-                        std::forward<Options>(options)...);
-  }
-  template <class Buffer, call_option... Options>
-  operation<received> recv(Buffer&& buffer, from source, any_tag_t, Options&&... options) const {
-    return receive_from(buffer_tag<Buffer>{}, buffer, source.rank, false, tag{0}, true,
-                        std::forward<Options>(options)...);
-  }
-  template <class Buffer, call_option... Options>
-  operation<received> recv(Buffer&& buffer, from_any_t, tag label, Options&&... options) const {
-    return receive_from(buffer_tag<Buffer>{}, buffer, -1, true, label, false, std::forward<Options>(options)...);
-  }
-  template <class Buffer, call_option... Options>
-  operation<received> recv(Buffer&& buffer, from_any_t, Options&&... options) const {
-    return receive_from(buffer_tag<Buffer>{}, buffer, -1, true, tag{0}, false, std::forward<Options>(options)...);
-  }
-  template <class Buffer, call_option... Options>
-  operation<received> recv(Buffer&& buffer, from_any_t, any_tag_t, Options&&... options) const {
-    return receive_from(buffer_tag<Buffer>{}, buffer, -1, true, tag{0}, true, std::forward<Options>(options)...);
+  template <class Buffer, message_source Source, call_option... Options>
+  operation<received> recv(Buffer&& buffer, Source source, Options&&... options) const {
+    return recv(std::forward<Buffer>(buffer), source, tag{0}, std::forward<Options>(options)...);
   }
   template <class Buffer, std::integral Rank, class... Options>
   operation<received> recv(Buffer&&, Rank, Options&&...) const {
     static_assert(always_false<Rank>,
                   "cohort: a source is a type, so that it cannot be taken for a tag: write from{0} or from_any");
     return operation<received>::completed({});
+  }
+
+  /// Waits until there is a message that a receive from this source and with this label would get, and leaves it there.
+  ///
+  /// Result:    its source, its tag and the number of its elements
+  /// Order:     the oldest; a receive that was posted before has its message already
+  /// Completes: when the header of the message is here; its elements may still be on their way
+  /// Errors:    errc::invalid_argument (rank, tag), peer_lost, timed_out
+  /// Cost:      no message
+  /// Example:   tests/unit/point_to_point.cpp
+  template <message_source Source, message_label Label, call_option... Options>
+  operation<received> probe(Source source, Label label, Options&&... options) const {
+    return guarded<received>([&]() -> operation<received> {
+      ticket t = enter_probe(options_of(options...));
+      return messages::look<transport_type, received>(std::move(t), probed(source, label), false);
+    });
+  }
+  template <message_source Source, call_option... Options>
+  operation<received> probe(Source source, Options&&... options) const {
+    return probe(source, tag{0}, std::forward<Options>(options)...);
+  }
+  /// The same without waiting: nothing if there is no such message yet. Moves what can be moved first.
+  template <message_source Source, message_label Label>
+  [[nodiscard]] std::optional<received> try_probe(Source source, Label label) const {
+    auto op = guarded<std::optional<received>>([&]() -> operation<std::optional<received>> {
+      ticket t = enter_probe(call::options{});
+      calls().state()->engine().turn();
+      return messages::look<transport_type, std::optional<received>>(std::move(t), probed(source, label), true);
+    });
+    return op.wait();
+  }
+
+  /// Starts several messages together: `batch(sending(a, to{1}), receiving(b, from{0}))`, or a std::vector of these.
+  ///
+  /// Result:    an operation for each message, and one for all: `co_await b.all()`
+  /// Order:     receives are posted before anything is sent; messages to one rank under one tag keep their order
+  /// Completes: each as it would alone; no order among them can make them wait for each other
+  /// Errors:    as send and recv, at the operation that has them; an argument that is wrong concerns its own message only
+  /// Lifetime:  the buffers are borrowed until their operations have completed
+  /// Example:   examples/12_ring_batch.cpp
+  message_batch batch(const std::vector<messages::item>& items) const {
+    std::vector<operation<received>> each;
+    each.reserve(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) each.push_back(operation<received>::completed({}));
+    for (const bool sends : {false, true}) {
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        if (items[i].sending != sends) continue;
+        each[i] = guarded<received>([&]() -> operation<received> {
+          const auto kind = sends ? operation_kind::send : operation_kind::receive;
+          calls().require_open(kind);
+          return start(kind, items[i], call::options{});
+        });
+      }
+    }
+    return message_batch(std::move(each));
+  }
+  template <std::same_as<messages::item>... Items>
+  message_batch batch(const Items&... items) const {
+    const messages::item list[] = {items...};
+    return batch(std::vector<messages::item>(std::begin(list), std::end(list)));
   }
 
   /// Sends to one rank and receives from one, started together: the step of a ring.
@@ -126,9 +179,6 @@ class message_calls {
 
  private:
   using front_type = front<Backend>;
-  template <class Buffer>
-  struct buffer_tag {};
-
   [[nodiscard]] const front_type& calls() const noexcept { return static_cast<const Communicator&>(*this).calls(); }
 
   template <class Buffer>
@@ -149,18 +199,28 @@ class message_calls {
     return calls().enter_message(calls().sign(kind, {}, element_type_id<T>, view(buffer).size()), std::move(o));
   }
 
-  template <class Buffer, class... Options>
-  operation<received> receive_from(buffer_tag<Buffer>, std::remove_reference_t<Buffer>& buffer, int source,
-                                   bool any_source, tag label, bool any, Options&&... options) const {
-    check_output<Buffer>();
-    return guarded<received>([&]() -> operation<received> {
-      constexpr auto kind = operation_kind::receive;
-      calls().require_open(kind);
-      if (!any_source) calls().check_peer(kind, "source", source);
-      calls().check_tag(kind, label);
-      const messages::end what = end_of(kind, buffer, source, label.value, any);
-      return messages::receive<transport_type>(enter<Buffer>(kind, buffer, options_of(options...)), what);
-    });
+  /// Starts one send or receive; checks rank, tag and address.
+  [[nodiscard]] operation<received> start(operation_kind kind, const messages::item& i, call::options o) const {
+    if (!i.any_source) calls().check_peer(kind, i.sending ? "destination" : "source", i.what.peer);
+    calls().check_tag(kind, tag{i.what.tag});
+    if (!i.has_data) calls().check_null(kind, "buffer", nullptr, i.count);
+    ticket t = calls().enter_message(calls().sign(kind, {}, i.type, i.count), std::move(o));
+    if (i.sending) return messages::send<transport_type, received>(std::move(t), i.what);
+    return messages::receive<transport_type>(std::move(t), i.what);
+  }
+  [[nodiscard]] ticket enter_probe(call::options o) const {
+    constexpr auto kind = operation_kind::probe;
+    calls().require_open(kind);
+    return calls().enter_message(calls().sign(kind, {}, 0, 0), std::move(o));
+  }
+  template <class Source, class Label>
+  [[nodiscard]] messages::end probed(Source source, Label label) const {
+    messages::item i;
+    i.comes_from(source);
+    i.has(label);
+    if (!i.any_source) calls().check_peer(operation_kind::probe, "source", i.what.peer);
+    calls().check_tag(operation_kind::probe, tag{i.what.tag});
+    return i.what;
   }
 };
 

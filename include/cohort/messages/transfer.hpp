@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
+#include <cohort/messages/growing.hpp>
 #include <cohort/operation.hpp>
 #include <cohort/types.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 namespace cohort::messages {
 
@@ -18,6 +21,7 @@ struct end {
   int peer = -1;  ///< rank of the communicator; -1: any source
   int tag = 0;
   bool any_tag = false;
+  cohort::detail::growing_room room{};  ///< of a receive whose buffer grows
 };
 
 template <transport::message_transport Transport>
@@ -43,8 +47,9 @@ template <transport::message_transport Transport>
   return result;
 }
 
-template <transport::message_transport Transport>
-operation<> send([[maybe_unused]] cohort::detail::ticket t, end what) {
+/// With a Result, the send tells what it sent as a receive does: no source, its tag, and the number of elements.
+template <transport::message_transport Transport, class Result = void>
+operation<Result> send([[maybe_unused]] cohort::detail::ticket t, end what) {
   call& c = co_await collective::current_call{};
   const transport::channel<Transport> ch(c);
   transport::request r = request_for(ch, what, true);
@@ -53,6 +58,24 @@ operation<> send([[maybe_unused]] cohort::detail::ticket t, end what) {
   scope.hold(&r, 1);
   scope.start(ch.transport(), 0);
   co_await scope.done();
+  if constexpr (!std::is_void_v<Result>) {
+    Result sent{};
+    sent.tag = what.tag;
+    sent.count = what.bytes.bytes / what.element_bytes;
+    co_return sent;
+  }
+}
+
+/// Makes the request take its room from a container when the message is there.
+inline void let_grow(transport::request& r, cohort::detail::growing_room& room) noexcept {
+  r.room = &room;
+  r.make_room = [](transport::request& self, std::uint64_t bytes) noexcept {
+    auto& mine = *static_cast<cohort::detail::growing_room*>(self.room);
+    if (!mine.grow(mine, bytes)) return false;
+    self.pieces = &mine.piece;
+    self.piece_count = bytes > 0 ? 1 : 0;
+    return true;
+  };
 }
 
 template <transport::message_transport Transport>
@@ -61,11 +84,31 @@ operation<received> receive([[maybe_unused]] cohort::detail::ticket t, end what)
   const transport::channel<Transport> ch(c);
   transport::request r = request_for(ch, what, false);
   r.pieces = &what.bytes;
+  if (what.room.grow != nullptr) let_grow(r, what.room);
   transport::transfer_scope scope(c);
   scope.hold(&r, 1);
   scope.start(ch.transport(), 0);
   co_await scope.done();
   co_return outcome(c.home(), r, what.element_bytes);
+}
+
+/// A look at the message that a receive would get. Result is received, or a std::optional of it for a look that does not
+/// wait.
+template <transport::message_transport Transport, class Result>
+operation<Result> look([[maybe_unused]] cohort::detail::ticket t, end what, bool immediate) {
+  call& c = co_await collective::current_call{};
+  const transport::channel<Transport> ch(c);
+  transport::request r = request_for(ch, what, false);
+  r.probing = true;
+  r.immediate = immediate;
+  transport::transfer_scope scope(c);
+  scope.hold(&r, 1);
+  scope.start(ch.transport(), 0);
+  co_await scope.done();
+  if (r.header.source < 0) co_return Result{};
+  received found = outcome(c.home(), r, 1);
+  found.count = static_cast<std::size_t>(r.header.call.count);
+  co_return Result{found};
 }
 
 template <transport::message_transport Transport>

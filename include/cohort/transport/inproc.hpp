@@ -101,6 +101,8 @@ class inproc_endpoint final : public engine {
   [[nodiscard]] matcher& mine() const noexcept { return *hub_->matchers_[index()]; }
   void start_send(request& send);
   void start_receive(request& receive);
+  void start_probe(request& probe);
+  void start_posted(request& receive, std::unique_lock<std::mutex>& lock);
   // With the hub's mutex held: completes a request of another rank, on that rank's next turn.
   void complete_remotely(request& r);
   struct refusal {

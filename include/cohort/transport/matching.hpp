@@ -44,10 +44,29 @@ class matcher {
   [[nodiscard]] request* take_posted(const envelope& message) {
     queues& q = of(message.context);
     for (request* r = q.posted.front(); r != nullptr; r = r->next) {
-      if (!matches(message, *r)) continue;
+      if (r->probing || !matches(message, *r)) continue;
       q.posted.remove(*r);
       r->place = nullptr;
       return r;
+    }
+    return nullptr;
+  }
+  /// Takes a probe that waits for such a message; null if there is none (more).
+  [[nodiscard]] request* take_probe(const envelope& message) {
+    queues& q = of(message.context);
+    for (request* r = q.posted.front(); r != nullptr; r = r->next) {
+      if (!r->probing || !matches(message, *r)) continue;
+      q.posted.remove(*r);
+      r->place = nullptr;
+      r->header = message;
+      return r;
+    }
+    return nullptr;
+  }
+  /// The oldest early message that this probe asks for; null if there is none yet.
+  [[nodiscard]] const early_message* find_early(const request& probe) {
+    for (const early_message* m = of(probe.header.context).first_early; m != nullptr; m = m->next) {
+      if (matches(m->header, probe)) return m;
     }
     return nullptr;
   }
@@ -198,12 +217,24 @@ struct disagreement {
                                             " with tag " + std::to_string(message.sequence) + ", " + me + " receives " +
                                             element_type_name(receive.header.call.type)};
   }
-  if (message.bytes > receive.header.bytes) {
+  if (receive.make_room == nullptr && message.bytes > receive.header.bytes) {
     return disagreement{errc::truncated, who + " sent " + std::to_string(message.call.count) + " elements with tag " +
                                              std::to_string(message.sequence) + ", " + me + " has room for " +
                                              std::to_string(receive.header.call.count)};
   }
   return std::nullopt;
+}
+
+/// What is wrong with it, or nothing: then the receive has room for the message.
+[[nodiscard]] inline std::optional<disagreement> accept_delivery(const group& g, const envelope& message,
+                                                                 request& receive) {
+  if (auto wrong = check_delivery(g, message, receive)) return wrong;
+  if (receive.make_room == nullptr || receive.make_room(receive, message.bytes)) return std::nullopt;
+  return disagreement{errc::truncated, "rank " + std::to_string(g.rank_of(message.source)) + " sent " +
+                                           std::to_string(message.call.count) + " elements with tag " +
+                                           std::to_string(message.sequence) + ", rank " + std::to_string(g.rank()) +
+                                           " cannot make room for them: its container may not grow so far, or there is "
+                                           "no memory"};
 }
 
 /// A message nobody has asked for, held against what this rank does at that number; empty: it may still be asked for.

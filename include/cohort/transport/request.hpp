@@ -51,7 +51,12 @@ struct request {
   std::uint64_t ticket = 0;    ///< the transport's own number for it
   bool sending = false;
   bool any_tag = false;
+  bool probing = false;    ///< asks for the header of a message, which stays where it is
+  bool immediate = false;  ///< of a probe: does not wait; its header has the source -1 when there is no message
   bool complete = false;
+  /// Of a receive whose buffer grows: makes room for what the header says and sets the pieces; false when it cannot.
+  bool (*make_room)(request& r, std::uint64_t bytes) noexcept = nullptr;
+  void* room = nullptr;
 
   [[nodiscard]] bool tagged() const noexcept { return header.tagged; }
 };

@@ -102,6 +102,9 @@ class tcp_transport final : public cpu_transport, private tcp_connection_owner {
   void start_send(request& send);
   void start_receive(request& receive);
   void start_local(request& send);
+  void start_probe(request& probe);
+  void start_posted(request& receive);
+  early_message& keep(std::unique_ptr<early_message> message);
   void refuse(const request& r, int culprit, errc code, std::string text);
   void suspect(int rank, std::string text);
   [[nodiscard]] bool is_gone(int rank) const;

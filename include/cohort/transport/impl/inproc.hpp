@@ -31,6 +31,8 @@ COHORT_DECL inproc_endpoint::~inproc_endpoint() { inproc_endpoint::leave(); }
 COHORT_DECL void inproc_endpoint::start(request& r) {
   if (r.sending) {
     start_send(r);
+  } else if (r.probing) {
+    start_probe(r);
   } else {
     start_receive(r);
   }
@@ -58,7 +60,7 @@ COHORT_DECL void inproc_endpoint::start_send(request& send) {
   }
   // The receiver's communicator may not exist yet, then nothing can be checked before its receive is posted.
   if (request* const receive = inbox.take_posted(send.header); receive != nullptr) {
-    if (auto wrong = check_delivery(receive->owner->owner->home(), send.header, *receive)) {
+    if (auto wrong = accept_delivery(receive->owner->owner->home(), send.header, *receive)) {
       inbox.post(*receive);
       lock.unlock();
       refuse({rank(), wrong->code, std::move(wrong->text), here, send.owner->owner->sequence()});
@@ -87,6 +89,7 @@ COHORT_DECL void inproc_endpoint::start_send(request& send) {
     inbox.keep(std::move(early));
   }
   const bool buffered = send.place == nullptr;
+  while (request* const probe = inbox.take_probe(send.header)) target->complete_remotely(*probe);
   lock.unlock();
   if (buffered) complete(send);
 }
@@ -94,21 +97,9 @@ COHORT_DECL void inproc_endpoint::start_send(request& send) {
 COHORT_DECL void inproc_endpoint::start_receive(request& receive) {
   std::unique_lock lock(hub_->mutex_);
   const std::unique_ptr<early_message> early = mine().take_early(receive);
-  if (early == nullptr) {
-    const group& here = receive.owner->owner->home();
-    const bool gone = receive.peer >= 0 ? hub_->standings_[static_cast<std::size_t>(receive.peer)].left
-                                        : size() > 1 && hub_->others_left(here);
-    if (!gone) {
-      mine().post(receive);
-      return;
-    }
-    lock.unlock();
-    const std::string who = receive.peer < 0 ? "every other rank" : "rank " + std::to_string(receive.peer);
-    refuse({receive.peer, errc::peer_lost, who + " has left the world", &here, receive.owner->owner->sequence()});
-    return;
-  }
+  if (early == nullptr) return start_posted(receive, lock);
   const group& here = receive.owner->owner->home();
-  if (auto wrong = check_delivery(here, early->header, receive)) {
+  if (auto wrong = accept_delivery(here, early->header, receive)) {
     const int culprit = early->header.source;
     lock.unlock();
     refuse({culprit, wrong->code, std::move(wrong->text), &here, receive.owner->owner->sequence()});
@@ -132,6 +123,33 @@ COHORT_DECL void inproc_endpoint::start_receive(request& receive) {
     lock.unlock();
   }
   complete(receive);
+}
+
+// Waits for a message, if somebody is left who can send it.
+COHORT_DECL void inproc_endpoint::start_posted(request& receive, std::unique_lock<std::mutex>& lock) {
+  const group& here = receive.owner->owner->home();
+  const bool gone = receive.peer >= 0 ? hub_->standings_[static_cast<std::size_t>(receive.peer)].left
+                                      : size() > 1 && hub_->others_left(here);
+  if (!gone) {
+    mine().post(receive);
+    return;
+  }
+  lock.unlock();
+  const std::string who = receive.peer < 0 ? "every other rank" : "rank " + std::to_string(here.rank_of(receive.peer));
+  refuse({receive.peer, errc::peer_lost, who + " has left the world", &here, receive.owner->owner->sequence()});
+}
+
+COHORT_DECL void inproc_endpoint::start_probe(request& probe) {
+  std::unique_lock lock(hub_->mutex_);
+  const early_message* const m = mine().find_early(probe);
+  if (m == nullptr && !probe.immediate) return start_posted(probe, lock);
+  if (m != nullptr) {
+    probe.header = m->header;
+  } else {
+    probe.header.source = -1;
+  }
+  lock.unlock();
+  complete(probe);
 }
 
 COHORT_DECL void inproc_endpoint::refuse(const refusal& r) {

@@ -9,6 +9,8 @@ namespace cohort::transport {
 inline void tcp_transport::start(request& r) {
   if (r.sending) {
     start_send(r);
+  } else if (r.probing) {
+    start_probe(r);
   } else {
     start_receive(r);
   }
@@ -36,7 +38,7 @@ inline void tcp_transport::start_send(request& send) {
 
 inline void tcp_transport::start_local(request& send) {
   if (request* const receive = matcher_.take_posted(send.header); receive != nullptr) {
-    if (auto wrong = check_delivery(receive->owner->owner->home(), send.header, *receive)) {
+    if (auto wrong = accept_delivery(receive->owner->owner->home(), send.header, *receive)) {
       matcher_.post(*receive);
       return refuse(send, rank(), wrong->code, std::move(wrong->text));
     }
@@ -50,28 +52,48 @@ inline void tcp_transport::start_local(request& send) {
   if (send.header.bytes > tcp_connection::eager_limit) {
     early->sender = &send;
     send.place = &matcher_;
-    matcher_.keep(std::move(early));
+    keep(std::move(early));
     return;
   }
   early->payload = scratch().take(static_cast<std::size_t>(send.header.bytes));
   early->arrived = static_cast<std::size_t>(send.header.bytes);
   gather_from(send, early->payload.data());
-  matcher_.keep(std::move(early));
+  keep(std::move(early));
   complete(send);
+}
+
+inline early_message& tcp_transport::keep(std::unique_ptr<early_message> message) {
+  early_message& kept = matcher_.keep(std::move(message));
+  while (request* const probe = matcher_.take_probe(kept.header)) complete(*probe);
+  return kept;
+}
+
+inline void tcp_transport::start_probe(request& probe) {
+  if (const early_message* const m = matcher_.find_early(probe); m != nullptr) {
+    probe.header = m->header;
+    return complete(probe);
+  }
+  if (probe.immediate) {
+    probe.header.source = -1;
+    return complete(probe);
+  }
+  start_posted(probe);
+}
+
+// Waits for a message, if somebody is left who can send it.
+inline void tcp_transport::start_posted(request& receive) {
+  matcher_.post(receive);
+  if (receive.peer < 0 || receive.peer == rank()) return;
+  if (is_gone(receive.peer)) return check_departed(receive.peer);
+  if (peer_of(receive.peer).state == link::lost) {
+    suspect(receive.peer, "the connection to rank " + std::to_string(receive.peer) + " is lost");
+  }
 }
 
 inline void tcp_transport::start_receive(request& receive) {
   std::unique_ptr<early_message> early = matcher_.take_early(receive);
-  if (early == nullptr) {
-    matcher_.post(receive);
-    if (receive.peer < 0 || receive.peer == rank()) return;
-    if (is_gone(receive.peer)) return check_departed(receive.peer);
-    if (peer_of(receive.peer).state == link::lost) {
-      suspect(receive.peer, "the connection to rank " + std::to_string(receive.peer) + " is lost");
-    }
-    return;
-  }
-  if (auto wrong = check_delivery(receive.owner->owner->home(), early->header, receive)) {
+  if (early == nullptr) return start_posted(receive);
+  if (auto wrong = accept_delivery(receive.owner->owner->home(), early->header, receive)) {
     return refuse(receive, early->header.source, wrong->code, std::move(wrong->text));
   }
   if (request* const send = early->sender; send != nullptr) {
@@ -132,7 +154,7 @@ inline request* tcp_transport::match(const envelope& header) {
     }
     return nullptr;
   }
-  if (auto wrong = check_delivery(receive->owner->owner->home(), header, *receive)) {
+  if (auto wrong = accept_delivery(receive->owner->owner->home(), header, *receive)) {
     matcher_.post(*receive);
     refuse(*receive, header.source, wrong->code, std::move(wrong->text));
     return nullptr;
@@ -153,7 +175,7 @@ inline void tcp_transport::on_message(tcp_connection& c, const envelope& header)
   early->header = header;
   early->origin = &c;
   early->payload = scratch().take(static_cast<std::size_t>(header.bytes));
-  c.land_in(matcher_.keep(std::move(early)));
+  c.land_in(keep(std::move(early)));
 }
 
 inline void tcp_transport::on_announce(tcp_connection& c, const envelope& header, std::uint64_t ticket) {
@@ -167,7 +189,7 @@ inline void tcp_transport::on_announce(tcp_connection& c, const envelope& header
   early->header = header;
   early->origin = &c;
   early->ticket = ticket;
-  matcher_.keep(std::move(early));
+  keep(std::move(early));
 }
 
 inline void tcp_transport::on_received(tcp_connection&, request& r) { complete(r); }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+// Point-to-point messages between ranks of one process: what tests/support/point_to_point.hpp promises of any backend,
+// and what is refused.
+#include "../support/point_to_point.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <thread>
+
+using namespace cohort;
+
+namespace {
+
+using world_type = communicator<inproc>;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+template <class Operation>
+task<std::optional<error>> error_of(Operation op) {
+  std::optional<error> failure;
+  try {
+    static_cast<void>(co_await op);
+  } catch (const error& e) {
+    failure.emplace(e);
+  }
+  co_return failure;
+}
+
+}  // namespace
+
+TEST_CASE("point to point: ranks that share a thread") {
+  for (const int n : {2, 3, 5}) {
+    const auto body = [](world_type world) -> task<> {
+      for (const std::string& problem : co_await support::point_to_point(world)) FAIL_CHECK(problem);
+    };
+    run_local(n, body);
+  }
+}
+
+TEST_CASE("point to point: ranks with a thread each") {
+  constexpr int n = 3;
+  const auto hub = std::make_shared<transport::inproc_hub>(n, transport::inproc_hub::threading::thread_per_rank);
+  std::vector<std::vector<std::string>> problems(n);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < n; ++r) {
+    threads.emplace_back([&, r] {
+      const world_type world = make_local_world(hub, r);
+      auto work = support::point_to_point(world);
+      problems[static_cast<std::size_t>(r)] = sync_wait(work);
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (const auto& of_rank : problems) {
+    for (const std::string& problem : of_rank) FAIL_CHECK(problem);
+  }
+}
+
+TEST_CASE("point to point: what is refused says what is wrong, and nothing is lost") {
+  const auto body = [](world_type world) -> task<> {
+    std::vector<int> v(3);
+    auto a = error_of(world.probe(from{2}));
+    CHECK(contains((co_await a)->what(), "probe on 'world' refused on rank"));
+    auto b = error_of(world.probe(from{0}, tag{-1}));
+    CHECK(contains((co_await b)->what(), "tag -1: expected 0.."));
+    auto mixed = world.batch(sending(v, to{world.rank()}, tag{4}), receiving(v, from{9}), sending(v, to{0}, tag{-7}));
+    auto c = error_of(std::move(mixed[1]));
+    CHECK(contains((co_await c)->what(), "source 9: expected 0..1"));
+    auto d = error_of(std::move(mixed[2]));
+    CHECK(contains((co_await d)->what(), "tag -7: expected 0.."));
+    std::vector<int> back;
+    co_await world.recv(growing(back), from{world.rank()}, tag{4});
+    co_await mixed[0];
+    CHECK(back == v);
+    CHECK(co_await world.all_reduce(1, sum{}) == 2);
+  };
+  run_local(2, body);
+}
+
+TEST_CASE("point to point: a container that may not grow so far") {
+  const auto body = [](world_type world) -> task<> {
+    std::vector<int> v(world.rank() == 0 ? 11 : 0, 1);
+    if (world.rank() == 0) {
+      auto sent = error_of(world.send(v, to{1}));
+      static_cast<void>(co_await sent);
+      co_return;
+    }
+    auto attempt = error_of(world.recv(growing(v, 10), from{0}));
+    const auto e = co_await attempt;
+    REQUIRE(e.has_value());
+    CHECK(e->condition() == errc::truncated);
+    CHECK(contains(e->what(), "rank 0 sent 11 elements with tag 0, rank 1 cannot make room for them"));
+  };
+  run_local(2, body);
+}
+
+TEST_CASE("point to point: a probe of a rank that has left is told so") {
+  const auto body = [](world_type world) -> task<> {
+    if (world.rank() == 1) co_return;
+    auto attempt = error_of(world.probe(from{1}));
+    const auto e = co_await attempt;
+    REQUIRE(e.has_value());
+    CHECK(e->condition() == errc::peer_lost);
+    CHECK(contains(e->what(), "rank 1 has left the world"));
+  };
+  run_local(2, body);
+}
