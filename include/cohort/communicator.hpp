@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/backend/backend.hpp>
+#include <cohort/communicator/coalesced.hpp>
 #include <cohort/communicator/exchanges.hpp>
 #include <cohort/communicator/front.hpp>
 #include <cohort/communicator/gathers.hpp>
@@ -31,6 +32,7 @@ class [[nodiscard]] communicator : public detail::message_calls<communicator<Bac
                                    public detail::reduction_calls<communicator<Backend>, Backend>,
                                    public detail::gather_calls<communicator<Backend>, Backend>,
                                    public detail::exchange_calls<communicator<Backend>, Backend>,
+                                   public detail::coalesced_calls<communicator<Backend>, Backend>,
                                    public detail::group_calls<communicator<Backend>, Backend> {
  public:
   using backend_type = Backend;

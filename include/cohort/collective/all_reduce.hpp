@@ -8,18 +8,15 @@
 
 namespace cohort::collective {
 
-template <class Channel>
-task<> all_reduce_by(const Channel& ch, algorithm how, std::byte* data, std::size_t count,
-                     const cohort::detail::reducer& op) {
+template <class Channel, class Vector>
+task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::detail::reducer& op) {
   const int p = ch.size();
   const int r = ch.rank();
-  const std::size_t size = op.element_bytes;
   switch (how) {
-    case algorithm::circulant: return execute_in_place(ch, circulant_all_reduce(p, r), data, count, size, &op);
-    case algorithm::ring: return execute_in_place(ch, ring_all_reduce(p, r), data, count, size, &op);
-    case algorithm::halving_doubling:
-      return execute_in_place(ch, halving_doubling_all_reduce(p, r), data, count, size, &op);
-    default: return execute_in_place(ch, recursive_doubling_all_reduce{p, r}, data, count, size, &op);
+    case algorithm::circulant: return execute_in_place(ch, circulant_all_reduce(p, r), v, &op);
+    case algorithm::ring: return execute_in_place(ch, ring_all_reduce(p, r), v, &op);
+    case algorithm::halving_doubling: return execute_in_place(ch, halving_doubling_all_reduce(p, r), v, &op);
+    default: return execute_in_place(ch, recursive_doubling_all_reduce{p, r}, v, &op);
   }
 }
 
@@ -29,7 +26,8 @@ operation<> all_reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
-  co_await all_reduce_by(ch, c.signature().algorithm, bytes_of(out), count, combine);
+  whole_vector all{bytes_of(out), count, sizeof(T)};
+  co_await all_reduce_by(ch, c.signature().algorithm, all, combine);
   conclude(combine, bytes_of(out), count, ch.size());
 }
 
@@ -39,7 +37,8 @@ operation<T> all_reduce_value([[maybe_unused]] cohort::detail::ticket t, T value
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.size());
-  co_await all_reduce_by(ch, c.signature().algorithm, bytes_of(&value), 1, combine);
+  whole_vector all{bytes_of(&value), 1, sizeof(T)};
+  co_await all_reduce_by(ch, c.signature().algorithm, all, combine);
   conclude(combine, bytes_of(&value), 1, ch.size());
   co_return value;
 }

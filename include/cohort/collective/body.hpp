@@ -56,12 +56,21 @@ inline void conclude(const cohort::detail::reducer& op, std::byte* out, std::siz
   if (op.finish != nullptr) op.finish(op.op, out, out, count, ranks);
 }
 
-/// The operation has the whole vector in one buffer that the schedule cuts as it likes.
-template <class Channel, schedule Schedule>
-task<> execute_in_place(const Channel& ch, const Schedule& steps, std::byte* data, std::size_t count,
-                        std::size_t element_bytes, const cohort::detail::reducer* op) {
+/// A vector in one buffer.
+struct whole_vector {
+  std::byte* data;
+  std::size_t count;
+  std::size_t element_bytes;
+  [[nodiscard]] layout cut(int blocks) const noexcept { return layout::even(data, count, element_bytes, blocks); }
+};
+
+/// The operation has a whole vector that the schedule cuts as it likes.
+///
+/// Needs: what v.cut(n) refers to stays until the task has ended
+template <class Channel, schedule Schedule, class Vector>
+task<> execute_in_place(const Channel& ch, const Schedule& steps, Vector& v, const cohort::detail::reducer* op) {
   layouts where;
-  where.out = layout::even(data, count, element_bytes, steps.blocks());
+  where.out = v.cut(steps.blocks());
   return execute(ch, steps, where, op);
 }
 

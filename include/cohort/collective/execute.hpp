@@ -23,16 +23,17 @@ using cohort::detail::reducer;
 template <class T>
 using short_vector = std::vector<T, cohort::detail::pool_allocator<T>>;
 
-/// Copies region to region; the runs of the two may be cut differently.
-inline void copy_region(const layout& from, region a, const layout& to, region b) {
+/// Calls f(to, from, bytes) for what two regions of one size have in the same place; their runs may be cut differently.
+template <class F>
+void each_pair(const layout& from, region a, const layout& to, region b, F f) {
   short_vector<transport::piece> target;
   to.each_piece(b.first, b.count, [&](std::byte* data, std::size_t n) { target.push_back({data, n}); });
   auto at = target.begin();
   std::size_t used = 0;
-  from.each_piece(a.first, a.count, [&](const std::byte* data, std::size_t n) {
+  from.each_piece(a.first, a.count, [&](std::byte* data, std::size_t n) {
     while (n > 0 && at != target.end()) {
       const std::size_t part = std::min(n, at->bytes - used);
-      if (at->data + used != data) std::memmove(at->data + used, data, part);
+      f(at->data + used, data, part);
       data += part;
       n -= part;
       used += part;
@@ -41,6 +42,12 @@ inline void copy_region(const layout& from, region a, const layout& to, region b
         used = 0;
       }
     }
+  });
+}
+
+inline void copy_region(const layout& from, region a, const layout& to, region b) {
+  each_pair(from, a, to, b, [](std::byte* into, const std::byte* data, std::size_t n) {
+    if (into != data) std::memmove(into, data, n);
   });
 }
 
@@ -61,15 +68,10 @@ class round_plan {
   void receive_reduce(int peer, region r, side s) { add(peer, r, kind::receive_reduce, s); }
   void copy(region from, region to) const { copy_region(where_->of(from.where), from, where_->of(to.where), to); }
   void reduce(region from, region into, side s) const {
-    short_vector<transport::piece> sources;
-    where_->of(from.where).each_piece(from.first, from.count, [&](std::byte* d, std::size_t n) {
-      sources.push_back({d, n});
-    });
-    // Local operands are whole blocks on both sides: one run each.
-    std::size_t i = 0;
-    where_->of(into.where).each_piece(into.first, into.count, [&](std::byte* d, std::size_t n) {
-      op_->fold(op_->op, d, sources[i++].data, n / op_->element_bytes, s);
-    });
+    each_pair(where_->of(from.where), from, where_->of(into.where), into,
+              [this, s](std::byte* target, const std::byte* data, std::size_t n) {
+                op_->fold(op_->op, target, data, n / op_->element_bytes, s);
+              });
   }
 
   /// Turns the transfers into requests, receives first: a message that finds its receive posted lands in place.

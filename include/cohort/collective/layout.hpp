@@ -49,6 +49,16 @@ class layout {
     return l;
   }
 
+  /// Block b is runs [starts[b], starts[b + 1]), one after the other.
+  [[nodiscard]] static layout table(const transport::piece* runs, const std::size_t* starts, int blocks) noexcept {
+    layout l;
+    l.kind_ = kind::table;
+    l.runs_ = runs;
+    l.offsets_ = starts;
+    l.blocks_ = blocks;
+    return l;
+  }
+
   [[nodiscard]] constexpr int blocks() const noexcept { return blocks_; }
 
   /// Calls f(data, bytes) for each contiguous run of the region, in order; empty runs are left out.
@@ -57,9 +67,14 @@ class layout {
     if (blocks_ == 0) return;
     while (count > 0) {
       first = wrap(first, blocks_);
-      const int here = kind_ == kind::list ? 1 : std::min(count, blocks_ - first);
+      const bool one_by_one = kind_ == kind::list || kind_ == kind::table;
+      const int here = one_by_one ? 1 : std::min(count, blocks_ - first);
       if (kind_ == kind::list) {
         if (runs_[first].bytes > 0) f(runs_[first].data, runs_[first].bytes);
+      } else if (kind_ == kind::table) {
+        for (std::size_t i = offsets_[first]; i < offsets_[first + 1]; ++i) {
+          if (runs_[i].bytes > 0) f(runs_[i].data, runs_[i].bytes);
+        }
       } else {
         const std::size_t from = offset(first);
         const std::size_t to = offset(first + here);
@@ -77,7 +92,7 @@ class layout {
   }
 
  private:
-  enum class kind : unsigned char { even, offsets, list };
+  enum class kind : unsigned char { even, offsets, list, table };
 
   [[nodiscard]] layout with_blocks(int blocks) const noexcept {
     layout l = *this;

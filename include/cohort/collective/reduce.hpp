@@ -17,20 +17,19 @@ task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, st
                  const cohort::detail::reducer& op) {
   const int p = ch.size();
   const int r = ch.rank();
-  const std::size_t size = op.element_bytes;
+  whole_vector v{data, count, op.element_bytes};
   switch (how) {
-    case algorithm::circulant:
-      return execute_in_place(ch, circulant_reduce(p, r, root, pipeline_segments(how, count * size, p)), data, count,
-                              size, &op);
+    case algorithm::circulant: {
+      const int segments = pipeline_segments(how, count * op.element_bytes, p);
+      return execute_in_place(ch, circulant_reduce(p, r, root, segments), v, &op);
+    }
     case algorithm::reduce_scatter_gather:
-      return execute_in_place(ch, reduce_scatter_gather_reduce(p, r, root), data, count, size, &op);
-    case algorithm::halving_gather:
-      return execute_in_place(ch, halving_gather_reduce(p, r, root), data, count, size, &op);
-    default: return execute_in_place(ch, binomial_reduce{p, r, root}, data, count, size, &op);
+      return execute_in_place(ch, reduce_scatter_gather_reduce(p, r, root), v, &op);
+    case algorithm::halving_gather: return execute_in_place(ch, halving_gather_reduce(p, r, root), v, &op);
+    default: return execute_in_place(ch, binomial_reduce{p, r, root}, v, &op);
   }
 }
 
-/// `out` is null on every rank but the root.
 template <transport::message_transport Transport, class T, class Op>
 operation<> reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
   call& c = co_await current_call{};

@@ -34,20 +34,19 @@ task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
   }
 }
 
-/// `in` has a block for each rank, cut at the byte `offsets`; `out` is this rank's block of `count` elements.
+/// `in` has a block for each rank, cut at the byte `offsets`; `out` is one block, of the size of this rank's.
 template <transport::message_transport Transport, class T, class Op>
-operation<> reduce_scatter([[maybe_unused]] cohort::detail::ticket t, layout in, T* out, std::size_t count,
+operation<> reduce_scatter([[maybe_unused]] cohort::detail::ticket t, layout in, layout out,
                            detail::short_vector<std::size_t> offsets, Op op, [[maybe_unused]] block_table keep) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
-  const std::size_t total = offsets.back();
   layouts where;
   where.in = in;
-  where.out = layout::uniform(bytes_of(out), count * sizeof(T), 1);
+  where.out = out;
   cohort::detail::borrowed_buffer prepared;
   if (combine.prepare != nullptr) {
-    prepared = cohort::detail::borrowed_buffer(c.engine().scratch(), total);
+    prepared = cohort::detail::borrowed_buffer(c.engine().scratch(), offsets.back());
     std::size_t at = 0;
     in.each_piece(0, ch.size(), [&](const std::byte* data, std::size_t n) {
       contribute(combine, data, prepared.data() + at, n / sizeof(T), ch.size());
@@ -56,7 +55,7 @@ operation<> reduce_scatter([[maybe_unused]] cohort::detail::ticket t, layout in,
     where.in = layout::by_offsets(prepared.data(), offsets.data(), ch.size());
   }
   co_await reduce_scatter_by(ch, c.signature().algorithm, where, offsets, combine);
-  conclude(combine, bytes_of(out), count, ch.size());
+  out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(combine, data, n / sizeof(T), ch.size()); });
 }
 
 }  // namespace cohort::collective

@@ -15,7 +15,8 @@ operation<> scan([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out,
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   const recursive_doubling_scan steps{ch.size(), ch.rank()};
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
-  co_await execute_in_place(ch, steps, bytes_of(out), count, sizeof(T), &combine);
+  whole_vector all{bytes_of(out), count, sizeof(T)};
+  co_await execute_in_place(ch, steps, all, &combine);
   conclude(combine, bytes_of(out), count, ch.rank() + 1);
 }
 
@@ -26,7 +27,8 @@ operation<T> scan_value([[maybe_unused]] cohort::detail::ticket t, T value, Op o
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   const recursive_doubling_scan steps{ch.size(), ch.rank()};
   contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.rank() + 1);
-  co_await execute_in_place(ch, steps, bytes_of(&value), 1, sizeof(T), &combine);
+  whole_vector all{bytes_of(&value), 1, sizeof(T)};
+  co_await execute_in_place(ch, steps, all, &combine);
   conclude(combine, bytes_of(&value), 1, ch.rank() + 1);
   co_return value;
 }

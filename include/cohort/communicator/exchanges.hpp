@@ -245,7 +245,8 @@ class exchange_calls {
     transport::signature s = calls().sign(kind, calls().choose(kind, c.elements * sizeof(T), is_commutative<Op, T>),
                                           element_type_id<T>, c.elements);
     s.functor = functor_id<Op>;
-    return collective::reduce_scatter<transport_type, T, Op>(calls().enter(s, std::move(o)), c.where, out, count,
+    const auto own = collective::layout::uniform(collective::bytes_of(out), count * sizeof(T), 1);
+    return collective::reduce_scatter<transport_type, T, Op>(calls().enter(s, std::move(o)), c.where, own,
                                                              std::move(offsets), std::move(op), std::move(table));
   }
   template <class T>

@@ -26,7 +26,7 @@ class reduction_calls {
   /// Combines the elements of all ranks; every rank gets the result in place.
   ///
   /// Result:    inout[i] = x0[i] op x1[i] op ... in rank order, or regrouped if op commutes
-  /// Shapes:    inout: the same count on every rank; count 0 completes at once and is no barrier
+  /// Shapes:    inout: the same count on every rank; of none, empty messages
   /// Needs:     reduction<Op, T>, associative; the same call, in the same order, on every rank
   /// Order:     rank order, unless is_commutative<Op, T>; the same bits on all ranks and from run to run
   /// Completes: when inout holds the result
