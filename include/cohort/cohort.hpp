@@ -12,6 +12,7 @@
 #include <cohort/error.hpp>
 #include <cohort/float8.hpp>
 #include <cohort/half.hpp>
+#include <cohort/mesh.hpp>
 #include <cohort/operation.hpp>
 #include <cohort/ops.hpp>
 #include <cohort/reduction.hpp>

@@ -12,7 +12,11 @@ operation<> barrier([[maybe_unused]] cohort::detail::ticket t) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const layouts nothing;
-  co_await execute(ch, dissemination_barrier{ch.size(), ch.rank()}, nothing, nullptr);
+  if (c.signature().algorithm == algorithm::linear) {
+    co_await execute(ch, central_barrier{ch.size(), ch.rank()}, nothing, nullptr);
+  } else {
+    co_await execute(ch, dissemination_barrier{ch.size(), ch.rank()}, nothing, nullptr);
+  }
 }
 
 }  // namespace cohort::collective

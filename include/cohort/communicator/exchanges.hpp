@@ -32,6 +32,23 @@ class exchange_calls {
           calls().enter(calls().sign(kind, calls().choose(kind, 0), 0, 0), options_of(options...)));
     });
   }
+  /// A barrier that rank 0 watches: when it times out, the error of every rank lists all that have not arrived, with
+  /// their hosts and what each called last. For finding out who hangs; `barrier` names them too, from what the ranks'
+  /// heartbeats tell.
+  ///
+  /// Completes: when every rank has called it and rank 0 has said so
+  /// Errors:    timed_out listing who has not arrived; mismatch, peer_lost, aborted
+  /// Cost:      two messages for each rank but 0, all of them to or from rank 0
+  /// Example:   examples/11_barrier.cpp
+  template <call_option... Options>
+  operation<> monitored_barrier(Options&&... options) const {
+    return guarded<void>([&]() -> operation<> {
+      constexpr auto kind = operation_kind::barrier;
+      calls().require_open(kind);
+      return collective::barrier<transport_type>(
+          calls().enter(calls().sign(kind, collective::algorithm::linear, 0, 0), options_of(options...)));
+    });
+  }
 
   /// Combines the elements of all ranks and leaves each rank its own block of the result.
   ///

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The schedule of a barrier: in round k every rank tells the rank 2^k above it what it has heard so far.
+// The schedules of a barrier: by dissemination, where in round k every rank tells the rank 2^k above it what it has heard
+// so far, and by a centre.
 // Chosen by select.hpp, carried out by execute.hpp like every schedule.
 #pragma once
 
@@ -26,6 +27,33 @@ struct dissemination_barrier {
   }
 };
 
+/// Everybody tells rank 0, which tells everybody: rank 0 knows by itself who has not come.
+///
+/// Cost: two rounds; rank 0 has size - 1 messages in each
+struct central_barrier {
+  int size = 1;
+  int rank = 0;
+
+  [[nodiscard]] constexpr int rounds() const noexcept { return size > 1 ? 2 : 0; }
+  [[nodiscard]] constexpr int blocks() const noexcept { return 1; }
+  [[nodiscard]] constexpr int work_blocks() const noexcept { return 0; }
+
+  template <schedule_sink Sink>
+  constexpr void round(int k, Sink& sink) const {
+    const bool inwards = k == 0;
+    for (int other = 1; other < size; ++other) {
+      if (rank != 0 && rank != other) continue;
+      const int peer = rank == 0 ? other : 0;
+      if (inwards == (rank == 0)) {
+        sink.receive(peer, region{buffer::out, 0, 0});
+      } else {
+        sink.send(peer, region{buffer::out, 0, 0});
+      }
+    }
+  }
+};
+
 static_assert(schedule<dissemination_barrier>);
+static_assert(schedule<central_barrier>);
 
 }  // namespace cohort::collective
