@@ -14,9 +14,10 @@
 #include <cohort/codec/described.hpp>
 #include <cohort/codec/message.hpp>
 #include <cohort/codec/products.hpp>
-#include <cohort/codec/reader_writer.hpp>
+#include <cohort/codec/reader.hpp>
 #include <cohort/codec/refusal.hpp>
 #include <cohort/codec/scalars.hpp>
 #include <cohort/codec/sequences.hpp>
 #include <cohort/codec/sums.hpp>
 #include <cohort/codec/type_shape.hpp>
+#include <cohort/codec/writer.hpp>

@@ -16,7 +16,7 @@ namespace cohort::detail {
 /// Converts to whatever an initialiser is needed for.
 struct any_value {
   template <class T>
-  constexpr operator T() const noexcept;
+  operator T() const noexcept;  // never called
 };
 
 /// Converts to a base class of T and to nothing else.
@@ -24,14 +24,19 @@ template <class T>
 struct any_base_of {
   template <class Base>
     requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>)
-  constexpr operator Base() const noexcept;
+  operator Base() const noexcept;
 };
 
-/// The first initialiser of an aggregate is its base class, if it has one.
+/// Converts to nothing.
+struct no_value {};
+
+/// The first initialiser of an aggregate is its base class, if it has one. A member that takes anything at all, as
+/// std::any does, proves nothing.
 template <class T>
 inline constexpr bool has_base = requires {
   T{any_base_of<T>{}};
-};
+}
+&&!requires { T{no_value{}}; };
 
 template <class T, std::size_t... I>
 [[nodiscard]] constexpr bool initialised_by(std::index_sequence<I...> /*unused*/) noexcept {
@@ -84,16 +89,31 @@ template <class T, std::size_t All, std::size_t At = 0>
   else return 1 + count_members<T, All, At + initialisers_of_member<T, All, At>()>();
 }
 
-/// The number of members, of which PFR takes each element of an array for one.
+/// The most initialisers that T takes, each element of an array for one: at least Fits, and fewer than TooMany. Where a
+/// member is such that this cannot be found out, less than there are.
+template <class T, std::size_t Fits = 0, std::size_t TooMany = sizeof(T) + 1>
+[[nodiscard]] constexpr std::size_t count_initialisers() noexcept {
+  constexpr std::size_t middle = Fits + (TooMany - Fits) / 2;
+  if constexpr (TooMany - Fits == 1) return Fits;
+  else if constexpr (initialised_by<T>(std::make_index_sequence<middle>()))
+    return count_initialisers<T, middle, TooMany>();
+  else return count_initialisers<T, Fits, middle>();
+}
+
+/// The number of members if there is a built-in array among them, else 0. PFR is not asked about such a class: g++ 12
+/// does not survive its questions if the elements have destructors.
 template <class T>
-[[nodiscard]] constexpr std::size_t member_count() noexcept {
-  constexpr std::size_t all = boost::pfr::tuple_size_v<T>;
-  if constexpr (all > 1 && initialised_by<T>(std::make_index_sequence<all>())) return count_members<T, all>();
-  else return all;
+[[nodiscard]] constexpr std::size_t count_beside_arrays() noexcept {
+  constexpr std::size_t all = count_initialisers<T>();
+  constexpr std::size_t members = count_members<T, all>();
+  return members == all ? 0 : members;
 }
 
 template <class T>
-inline constexpr bool has_array_member = member_count<T>() != boost::pfr::tuple_size_v<T>;
+inline constexpr std::size_t members_beside_arrays = count_beside_arrays<T>();
+
+template <class T>
+inline constexpr bool has_array_member = members_beside_arrays<T> != 0;
 
 /// The members of an aggregate that has built-in arrays among them.
 template <std::size_t N, class T, class F>
@@ -160,7 +180,7 @@ template <class T, std::size_t... I>
 template <class T>
 [[nodiscard]] constexpr auto list_members() noexcept {
   if constexpr (has_array_member<T>)
-    return decltype(bind_members<member_count<T>()>(std::declval<T&>(), list_types())){};
+    return decltype(bind_members<members_beside_arrays<T>>(std::declval<T&>(), list_types())){};
   else return list_members<T>(std::make_index_sequence<boost::pfr::tuple_size_v<T>>());
 }
 
@@ -172,7 +192,7 @@ using member_types = decltype(list_members<T>());
 template <class T, class F>
 constexpr void for_each_member(T& value, const F& f) {
   if constexpr (has_array_member<std::remove_const_t<T>>) {
-    bind_members<member_count<std::remove_const_t<T>>()>(value, [&](auto&... members) { (f(members), ...); });
+    bind_members<members_beside_arrays<std::remove_const_t<T>>>(value, [&](auto&... members) { (f(members), ...); });
   } else {
     boost::pfr::for_each_field(value, [&](auto& member) { f(member); });
   }

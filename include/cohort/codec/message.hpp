@@ -3,8 +3,9 @@
 // communicator send and receive; part of cohort/codec.hpp.
 #pragma once
 
-#include <cohort/codec/reader_writer.hpp>
+#include <cohort/codec/reader.hpp>
 #include <cohort/codec/type_shape.hpp>
+#include <cohort/codec/writer.hpp>
 #include <cohort/detail/printable.hpp>
 
 #include <array>

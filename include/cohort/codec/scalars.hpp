@@ -3,8 +3,9 @@
 // The leaves of every shape; part of cohort/codec.hpp.
 #pragma once
 
-#include <cohort/codec/reader_writer.hpp>
+#include <cohort/codec/reader.hpp>
 #include <cohort/codec/type_shape.hpp>
+#include <cohort/codec/writer.hpp>
 
 #include <boost/describe/enumerators.hpp>
 #include <boost/mp11/algorithm.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// The bounded writer and reader that every codec is written with: no byte, count, depth or allocation goes unchecked.
-// Integers are little-endian and of fixed width; counts are variable-length, 7 bits a byte, in their shortest form.
+// The bounded reader that every codec decodes with: no byte, count, depth or allocation goes unchecked.
+// The counterpart of codec/writer.hpp, for bytes of unknown origin.
 #pragma once
 
-#include <cohort/codec/refusal.hpp>
+#include <cohort/codec/limits.hpp>
+#include <cohort/codec/properties.hpp>
 #include <cohort/detail/byte_codec.hpp>
-#include <cohort/detail/type_name.hpp>
 #include <cohort/error.hpp>
 
 #include <algorithm>
@@ -15,158 +15,9 @@
 #include <cstring>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
-#include <vector>
 
 namespace cohort {
-
-/// What an object may cost. The sender holds to the same limits, so that most are found out where the object is.
-struct codec_limits {
-  std::uint64_t bytes = std::uint64_t{256} << 20;     ///< of one message, its header included
-  std::uint64_t elements = std::uint64_t{256} << 20;  ///< of one container
-  std::uint64_t memory = std::uint64_t{1} << 30;      ///< for all containers of one message; the reader's alone
-  int depth = 64;                                     ///< of objects within objects: what a recursive type may nest
-};
-
-namespace detail {
-
-/// The fewest bytes that a value of T takes; never 0, so that the bytes that remain bound every count.
-template <class T>
-[[nodiscard]] constexpr std::size_t min_encoded_size() noexcept {
-  using plain = std::remove_cv_t<T>;
-  if constexpr (std::is_bounded_array_v<plain>) {
-    return std::extent_v<plain> * min_encoded_size<std::remove_extent_t<plain>>();
-  } else if constexpr (requires { codec<plain>::min_size; }) {
-    static_assert(codec<plain>::min_size >= 1,
-                  "cohort: a value takes at least one byte: codec<T>::min_size is 1 or more");
-    return codec<plain>::min_size;
-  } else {
-    return 1;
-  }
-}
-
-/// The codecs of this library describe their type's shape; those of programs have a name.
-template <class T>
-inline constexpr bool is_library_codec = requires {
-  codec<T>::nests;
-};
-
-/// Whether a value of T is a level of nesting: every recursive type goes through a class, so that classes suffice.
-template <class T>
-[[nodiscard]] constexpr bool codec_nests() noexcept {
-  if constexpr (is_library_codec<T>) return codec<T>::nests;
-  else return true;
-}
-
-/// Whether an array of T has the bytes in memory that it has in a message, and any bytes are a T.
-template <class T>
-[[nodiscard]] constexpr bool is_bulk() noexcept {
-  using plain = std::remove_cv_t<T>;
-  if constexpr (std::is_bounded_array_v<plain>) return is_bulk<std::remove_extent_t<plain>>();
-  else if constexpr (requires { codec<plain>::bulk; }) return codec<plain>::bulk;
-  else return false;
-}
-
-class nesting {
- public:
-  explicit nesting(int& depth) noexcept : depth_(&depth) { ++*depth_; }
-  nesting(const nesting&) = delete;
-  nesting& operator=(const nesting&) = delete;
-  ~nesting() { --*depth_; }
-
- private:
-  int* depth_;
-};
-
-[[nodiscard]] inline std::string too_deep(int depth) {
-  return "objects are nested deeper than the " + std::to_string(depth) + " levels that codec_limits::depth allows";
-}
-
-}  // namespace detail
-
-/// Appends values to the bytes of a message.
-///
-/// Errors:   limit_exceeded where a limit is passed, invalid_argument for a value that has no encoding
-/// Lifetime: the vector is borrowed; after an error its contents beyond what it held before are of no use
-class writer {
- public:
-  explicit writer(std::vector<std::byte>& out, const codec_limits& limits = {}) noexcept
-      : out_(&out), start_(out.size()), limits_(limits) {}
-
-  /// Writes a value with its codec.
-  template <class T>
-  void write(const T& value) {
-    if constexpr (std::is_array_v<T>) {
-      write_array(value);
-    } else if constexpr (!detail::codec_nests<T>()) {
-      codec<T>::encode(*this, value);
-    } else {
-      if (depth_ >= limits_.depth) throw error(errc::limit_exceeded, detail::too_deep(limits_.depth));
-      const detail::nesting level(depth_);
-      const std::size_t before = size();
-      codec<T>::encode(*this, value);
-      if constexpr (!detail::is_library_codec<T>) {
-        if (size() - before < detail::min_encoded_size<T>()) too_short<T>(size() - before);
-      }
-    }
-  }
-
-  template <std::unsigned_integral U>
-  void number(U value) {
-    unsigned char encoded[sizeof(U)] = {};
-    detail::put_little(encoded, value);
-    bytes(std::as_bytes(std::span(encoded)));
-  }
-
-  /// The number of elements of a container.
-  void count(std::size_t n) {
-    if (n > limits_.elements) {
-      throw error(errc::limit_exceeded, "a container of " + std::to_string(n) +
-                                            " elements: codec_limits::elements allows " +
-                                            std::to_string(limits_.elements));
-    }
-    std::uint64_t rest = n;
-    std::byte encoded[10] = {};
-    std::size_t used = 0;
-    for (; rest >= 0x80; rest >>= 7) encoded[used++] = static_cast<std::byte>(rest | 0x80U);
-    encoded[used++] = static_cast<std::byte>(rest);
-    bytes({encoded, used});
-  }
-
-  void bytes(std::span<const std::byte> raw) {
-    if (raw.size() > limits_.bytes || size() > limits_.bytes - raw.size()) {
-      throw error(errc::limit_exceeded, "the object takes more than " + std::to_string(limits_.bytes) +
-                                            " bytes, which is codec_limits::bytes");
-    }
-    out_->insert(out_->end(), raw.begin(), raw.end());
-  }
-
-  /// Bytes that were written through this writer.
-  [[nodiscard]] std::size_t size() const noexcept { return out_->size() - start_; }
-  [[nodiscard]] const codec_limits& limits() const noexcept { return limits_; }
-
- private:
-  template <class T, std::size_t N>
-  void write_array(const T (&values)[N]) {
-    if constexpr (detail::is_bulk<T>()) {
-      bytes(std::as_bytes(std::span(values)));
-    } else {
-      for (const T& value : values) write(value);
-    }
-  }
-  template <class T>
-  [[noreturn]] static void too_short(std::size_t written) {
-    throw error(errc::invalid_argument, "codec<" + std::string(detail::type_name<T>()) + ">::encode wrote " +
-                                            std::to_string(written) + " bytes, and a value takes at least " +
-                                            std::to_string(detail::min_encoded_size<T>()));
-  }
-
-  std::vector<std::byte>* out_;
-  std::size_t start_;
-  codec_limits limits_;
-  int depth_ = 0;
-};
 
 /// Takes values from the front of bytes that nobody vouches for.
 ///
