@@ -144,7 +144,7 @@ run_clang_lane() {
 }
 
 say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang'), $jobs at a time"
-install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
+install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev libcereal-dev || die "cannot build"
 
 under=()
 run_lane release

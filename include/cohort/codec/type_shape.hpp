@@ -3,6 +3,7 @@
 // two programs that declare the same shape agree. Put into every object message by codec/message.hpp.
 #pragma once
 
+#include <cohort/codec/properties.hpp>
 #include <cohort/codec/refusal.hpp>
 #include <cohort/detail/byte_codec.hpp>
 #include <cohort/detail/type_name.hpp>
@@ -22,6 +23,10 @@ class shape_hash {
  public:
   constexpr void structure(std::string_view text) noexcept { value_ = fnv1a(text, value_); }
   constexpr void class_name(std::string_view /*name*/) noexcept {}
+  constexpr void again(char levels, std::string_view /*name*/) noexcept {
+    structure("^");
+    structure({&levels, 1});
+  }
   [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
 
  private:
@@ -42,6 +47,7 @@ class shape_name {
     if (size_ == most) cut.copy(text_.data() + most - cut.size(), cut.size());
   }
   constexpr void class_name(std::string_view name) noexcept { structure(name); }
+  constexpr void again(char /*levels*/, std::string_view name) noexcept { structure(name); }
   [[nodiscard]] constexpr std::string_view value() const noexcept { return {text_.data(), size_}; }
 
  private:
@@ -49,7 +55,7 @@ class shape_name {
   std::size_t size_ = 0;
 };
 
-/// Levels between a type and an enclosing T; the number of levels when there is none.
+/// Classes between a type and an enclosing T; the number of them when T is none.
 template <class T, class... Enclosing>
 [[nodiscard]] constexpr std::size_t levels_up() noexcept {
   std::size_t level = 0;
@@ -57,7 +63,7 @@ template <class T, class... Enclosing>
   return level;
 }
 
-/// Hands the shape of a type to a sink. Inside itself, a recursive type is the number of levels up to itself.
+/// Hands the shape of a type to a sink. Within itself, a recursive class is the number of classes between the two.
 template <class Sink, class... Enclosing>
 class shape_walk {
  public:
@@ -83,13 +89,15 @@ class shape_walk {
     } else if constexpr (std::is_const_v<T> || std::is_volatile_v<T>) {
       type<std::remove_cv_t<T>>();
     } else if constexpr (level < sizeof...(Enclosing)) {
-      text("^");
-      number(level);
+      sink_->again(static_cast<char>('0' + level), type_name<T>());
+    } else if constexpr (!has_codec<T>) {
+      refuse_codec<T>();
+    } else if constexpr (!is_library_codec<T>) {
+      shape_walk<Sink, T, Enclosing...>(*sink_).template custom<T>();
+    } else if constexpr (codec<T>::nests) {
+      codec<T>::shape(shape_walk<Sink, T, Enclosing...>(*sink_));
     } else {
-      const shape_walk<Sink, T, Enclosing...> inner(*sink_);
-      if constexpr (requires { codec<T>::shape(inner); }) codec<T>::shape(inner);
-      else if constexpr (has_codec<T>) inner.template custom<T>();
-      else refuse_codec<T>();
+      codec<T>::shape(*this);
     }
   }
 
