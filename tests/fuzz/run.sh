@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSL-1.0
 # Builds every fuzzer of this folder (NAME_fuzz.cpp) with clang, AddressSanitizer and UndefinedBehaviorSanitizer, and
 # runs each for a while from its corpus (corpus/NAME). Installs what is missing (Debian 12). An input that breaks the
-# program is left in build/fuzz, and its name printed. The last line is "N passed, M failed", with ", K skipped" when
+# program is left in build/fuzz, and its name printed; all others that reach new code are kept there, and the next run
+# goes on from them. The last line is "N passed, M failed", with ", K skipped" when
 # this machine cannot run them; the exit code is 0 when M is 0.
 #
-# Usage: tests/fuzz/run.sh [SECONDS] [--no-install] [--minimise]
+# Usage: tests/fuzz/run.sh [SECONDS] [--no-install]
 #   SECONDS       how long each runs (default: 60)
 #   --no-install  never call apt-get
-#   --minimise    add to the corpus what was found, as few small files as reach as much code
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=cmake/setup_debian.sh
@@ -16,17 +16,15 @@ source cmake/setup_debian.sh
 
 seconds=60
 install=1
-minimise=0
 for argument in "$@"; do
   case $argument in
     --no-install) install=0 ;;
-    --minimise) minimise=1 ;;
     -h | --help)
       sed -n '/^# Usage:/,/^[^#]/s/^# \{0,1\}//p' tests/fuzz/run.sh
       exit 0
       ;;
     *)
-      [[ $argument =~ ^[1-9][0-9]*$ ]] || die "found \"$argument\", expected a number of seconds, --no-install or --minimise"
+      [[ $argument =~ ^[1-9][0-9]*$ ]] || die "found \"$argument\", expected a number of seconds or --no-install"
       seconds=$argument
       ;;
   esac
@@ -72,13 +70,6 @@ for name in "${names[@]}"; do
     failed=$((failed + 1))
     say "fuzzer $name: FAILED: the input is one of $folder/$name-*"
     continue
-  fi
-  if [ "$minimise" = 1 ]; then
-    rm -rf "$folder/$name.small"
-    mkdir -p "$folder/$name.small"
-    "$folder/$name" -merge=1 -verbosity=0 -max_len=256 "$folder/$name.small" "$corpus" "$found"
-    cp "$folder/$name.small"/* "$corpus/"
-    say "fuzzer $name: corpus of $(find "$corpus" -type f | wc -l) files"
   fi
 done
 echo "$passed passed, $failed failed"

@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 namespace cohort {
@@ -85,6 +86,16 @@ inline void read_object_header(reader& from, std::uint64_t hash, std::string_vie
 
 }  // namespace detail
 
+namespace detail {
+
+/// A built-in array can be written, as the member of a struct is, but nobody could receive it.
+template <class T>
+constexpr void check_object() noexcept {
+  if constexpr (std::is_array_v<T>) refuse_codec<T>();
+}
+
+}  // namespace detail
+
 /// Appends a message that holds the objects.
 ///
 /// Errors:   limit_exceeded, invalid_argument (a variant without a value); what the program's own codecs throw, and
@@ -96,6 +107,7 @@ inline void read_object_header(reader& from, std::uint64_t hash, std::string_vie
 template <class... Ts>
 void encode_objects(std::vector<std::byte>& out, const codec_limits& limits, const Ts&... objects) {
   static_assert(sizeof...(Ts) > 0, "cohort: a message holds at least one object");
+  (detail::check_object<Ts>(), ...);
   const std::size_t before = out.size();
   try {
     writer to(out, limits);

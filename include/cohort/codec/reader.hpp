@@ -147,6 +147,8 @@ class reader {
   [[nodiscard]] std::size_t remaining() const noexcept { return bytes_.size() - offset_; }
   [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
   [[nodiscard]] const codec_limits& limits() const noexcept { return limits_; }
+  /// Of codec_limits::memory.
+  [[nodiscard]] std::uint64_t memory_left() const noexcept { return memory_left_; }
 
  private:
   [[nodiscard]] std::uint64_t believable(std::uint64_t n) const {

@@ -59,11 +59,15 @@ class writer {
                                             " elements: codec_limits::elements allows " +
                                             std::to_string(limits_.elements));
     }
-    std::uint64_t rest = n;
+    length(n);
+  }
+
+  /// An unsigned number of variable length.
+  void length(std::uint64_t n) {
     std::byte encoded[10] = {};
     std::size_t used = 0;
-    for (; rest >= 0x80; rest >>= 7) encoded[used++] = static_cast<std::byte>(rest | 0x80U);
-    encoded[used++] = static_cast<std::byte>(rest);
+    for (; n >= 0x80; n >>= 7) encoded[used++] = static_cast<std::byte>(n | 0x80U);
+    encoded[used++] = static_cast<std::byte>(n);
     bytes({encoded, used});
   }
 
