@@ -8,10 +8,10 @@
 struct sample {
   int& value;
 };
-sample decode(const std::vector<std::byte>& bytes) { return cohort::decode_objects<sample>(bytes); }
+void encode(std::vector<std::byte>& bytes, const sample& value) { cohort::encode_objects(bytes, value); }
 #else
 struct sample {
   int value;
 };
-sample decode(const std::vector<std::byte>& bytes) { return cohort::decode_objects<sample>(bytes); }
+void encode(std::vector<std::byte>& bytes, const sample& value) { cohort::encode_objects(bytes, value); }
 #endif

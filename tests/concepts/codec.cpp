@@ -51,13 +51,16 @@ struct cohort::codec<own> {
 namespace {
 
 static_assert(has_codec<bool> && has_codec<char> && has_codec<int> && has_codec<unsigned long> && has_codec<float>);
-static_assert(has_codec<long double> && has_codec<wchar_t> && has_codec<std::byte> && has_codec<half> && has_codec<fixed>);
-static_assert(has_codec<std::string> && has_codec<std::vector<bool>> && has_codec<std::optional<int>> && has_codec<std::variant<int>>);
+static_assert(has_codec<long double> && has_codec<wchar_t> && has_codec<std::byte> && has_codec<half> &&
+              has_codec<fixed>);
+static_assert(has_codec<std::string> && has_codec<std::vector<bool>> && has_codec<std::optional<int>> &&
+              has_codec<std::variant<int>>);
 static_assert(has_codec<std::unique_ptr<plain>> && has_codec<std::tuple<>> && has_codec<std::monostate>);
 static_assert(has_codec<plain> && has_codec<own> && has_codec<std::vector<own>> && has_codec<std::chrono::seconds>);
 
 static_assert(!has_codec<int*> && !has_codec<const char*> && !has_codec<std::nullptr_t> && !has_codec<int plain::*>);
-static_assert(!has_codec<int&> && !has_codec<std::string_view> && !has_codec<std::span<int>> && !has_codec<std::reference_wrapper<int>>);
+static_assert(!has_codec<int&> && !has_codec<std::string_view> && !has_codec<std::span<int>> &&
+              !has_codec<std::reference_wrapper<int>>);
 static_assert(!has_codec<std::shared_ptr<int>> && !has_codec<std::weak_ptr<int>> && !has_codec<std::unique_ptr<int[]>>);
 static_assert(!has_codec<std::unique_ptr<int, void (*)(int*)>>);
 static_assert(!has_codec<closed> && !has_codec<color> && !has_codec<either> && !has_codec<int[3]> && !has_codec<int()>);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// What is done with one input of the fuzzer: bytes of unknown origin are decoded as one of many types, and what could be
-// decoded must be encoded to as many bytes and decoded once more. Shared by the fuzzer and by the test of its corpus.
+// What is done with one input of the fuzzer: bytes of unknown origin are decoded as one of many types, and what could
+// be decoded must be encoded to as many bytes and decoded once more. Shared by the fuzzer and by the test of its
+// corpus.
 #pragma once
 
 #include <cohort/bfloat16.hpp>
@@ -42,17 +43,17 @@ using codec_types = std::tuple<
     bool, std::string, std::u32string, long double, std::vector<bool>, std::vector<std::uint8_t>, std::vector<double>,
     std::vector<std::string>, std::vector<std::vector<std::vector<std::uint16_t>>>, std::deque<std::optional<int>>,
     std::list<std::variant<int, std::string, std::vector<bool>>>, std::forward_list<std::pair<char, short>>,
-    std::set<std::string>, std::multiset<float>, std::map<std::string, std::vector<int>>, std::multimap<char, std::map<int, bool>>,
-    std::unordered_map<std::string, int>, std::unordered_set<int>, std::unordered_multimap<char, std::string>,
-    std::vector<std::monostate>, std::vector<objects::nothing>, std::vector<std::tuple<>>, std::bitset<77>,
-    std::vector<std::array<float, 3>>, std::vector<std::complex<double>>, std::vector<cohort::half>,
-    std::tuple<cohort::bfloat16, cohort::float8_e4m3, cohort::float8_e5m2>,
+    std::set<std::string>, std::multiset<float>, std::map<std::string, std::vector<int>>,
+    std::multimap<char, std::map<int, bool>>, std::unordered_map<std::string, int>, std::unordered_set<int>,
+    std::unordered_multimap<char, std::string>, std::vector<std::monostate>, std::vector<objects::nothing>,
+    std::vector<std::tuple<>>, std::bitset<77>, std::vector<std::array<float, 3>>, std::vector<std::complex<double>>,
+    std::vector<cohort::half>, std::tuple<cohort::bfloat16, cohort::float8_e4m3, cohort::float8_e5m2>,
     std::tuple<std::chrono::nanoseconds, std::chrono::system_clock::time_point, std::chrono::year_month_day>,
-    objects::point, std::vector<objects::padded>, objects::person, std::vector<objects::constant>, objects::tree, objects::folder,
-    objects::chain, objects::with_arrays, objects::account, objects::square, std::vector<objects::shade>,
-    std::vector<objects::truth>, std::vector<objects::plain_color>, std::vector<objects::even>,
-    std::map<int, objects::boxed<std::unique_ptr<std::string>>>, std::vector<std::optional<std::array<char, 4000>>>,
-    std::vector<std::list<std::set<char>>>>;
+    objects::point, std::vector<objects::padded>, objects::person, std::vector<objects::constant>, objects::tree,
+    objects::folder, objects::chain, objects::with_arrays, objects::account, objects::square,
+    std::vector<objects::shade>, std::vector<objects::truth>, std::vector<objects::plain_color>,
+    std::vector<objects::even>, std::map<int, objects::boxed<std::unique_ptr<std::string>>>,
+    std::vector<std::optional<std::array<char, 4000>>>, std::vector<std::list<std::set<char>>>>;
 
 /// Positions from this one on are those of whole messages of some types.
 inline constexpr std::uint8_t first_message = 200;
@@ -66,7 +67,8 @@ inline constexpr std::uint8_t first_message = 200;
 }
 
 [[noreturn]] inline void broken(std::string_view what, std::string_view type) {
-  std::fprintf(stderr, "%.*s: %.*s\n", static_cast<int>(what.size()), what.data(), static_cast<int>(type.size()), type.data());
+  std::fprintf(stderr, "%.*s: %.*s\n", static_cast<int>(what.size()), what.data(), static_cast<int>(type.size()),
+               type.data());
   std::abort();
 }
 
@@ -106,7 +108,8 @@ bool decode_as(std::span<const std::byte> bytes) {
 template <std::size_t... I>
 bool decode_as_type(std::size_t which, std::span<const std::byte> bytes, std::index_sequence<I...> /*unused*/) {
   bool decoded = false;
-  static_cast<void>(((which == I && ((decoded = decode_as<std::tuple_element_t<I, codec_types>>(bytes)), true)) || ...));
+  static_cast<void>(
+      ((which == I && ((decoded = decode_as<std::tuple_element_t<I, codec_types>>(bytes)), true)) || ...));
   return decoded;
 }
 
@@ -125,7 +128,8 @@ inline bool codec_input(std::span<const std::uint8_t> input) {
   if (input.empty()) return false;
   const std::span<const std::byte> bytes = std::as_bytes(input.subspan(1));
   if (input[0] == first_message) return decode_message<std::vector<int>>(bytes);
-  if (input[0] == first_message + 1) return decode_message<std::string, std::map<std::string, double>, objects::tree>(bytes);
+  if (input[0] == first_message + 1)
+    return decode_message<std::string, std::map<std::string, double>, objects::tree>(bytes);
   return decode_as_type(input[0], bytes, std::make_index_sequence<std::tuple_size_v<codec_types>>());
 }
 

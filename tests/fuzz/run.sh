@@ -3,8 +3,8 @@
 # Builds every fuzzer of this folder (NAME_fuzz.cpp) with clang, AddressSanitizer and UndefinedBehaviorSanitizer, and
 # runs each for a while from its corpus (corpus/NAME). Installs what is missing (Debian 12). An input that breaks the
 # program is left in build/fuzz, and its name printed; all others that reach new code are kept there, and the next run
-# goes on from them. The last line is "N passed, M failed", with ", K skipped" when
-# this machine cannot run them; the exit code is 0 when M is 0.
+# goes on from them. The last line is "N passed, M failed", with ", K skipped" when this machine
+# cannot run them; the exit code is 0 when M is 0.
 #
 # Usage: tests/fuzz/run.sh [SECONDS] [--no-install]
 #   SECONDS       how long each runs (default: 60)

@@ -78,7 +78,7 @@ struct random_object<std::byte> {
   static std::byte make(random_source& from) { return static_cast<std::byte>(from.bits()); }
 };
 template <class T>
-  requires(std::is_enum_v<T> && cohort::detail::range_free_enum<T>)
+  requires(std::is_enum_v<T>&& cohort::detail::range_free_enum<T>)
 struct random_object<T> {
   static T make(random_source& from) { return static_cast<T>(from.make<std::underlying_type_t<T>>()); }
 };
@@ -107,14 +107,20 @@ struct random_object<std::chrono::time_point<Clock, Duration>> {
 template <>
 struct random_object<std::chrono::year_month_day> {
   static std::chrono::year_month_day make(random_source& from) {
-    return {std::chrono::year(static_cast<int>(from.below(3000))), std::chrono::month(static_cast<unsigned>(from.below(13))),
+    return {std::chrono::year(static_cast<int>(from.below(3000))),
+            std::chrono::month(static_cast<unsigned>(from.below(13))),
             std::chrono::day(static_cast<unsigned>(from.below(32)))};
   }
 };
 
 /// Containers that can grow at one end or anywhere.
 template <class C>
-  requires(requires(C c) { c.begin(); typename C::value_type; } && !requires(C c) { c.fill(c.front()); })
+  requires(
+      requires(C c) {
+        c.begin();
+        typename C::value_type;
+      } &&
+      !requires(C c) { c.fill(c.front()); })
 struct random_object<C> {
   static C make(random_source& from) {
     C values;

@@ -151,9 +151,15 @@ TEST_CASE("codec: cereal's polymorphic pointers arrive") {
 TEST_CASE("codec: what cereal's classes cannot read is an error") {
   CHECK(error_of([] { static_cast<void>(value_of<counter>(unhex("040e000000"))); }) ==
         "malformed object message: expected what cereal saved, found something else: 13 is refused, at byte 4 of 4");
-  CHECK(error_of([] { static_cast<void>(value_of<counter>(unhex("050600000000"))); }).starts_with("malformed object message: expected the end"));
-  CHECK(error_of([] { static_cast<void>(value_of<counter>(unhex("03060000"))); }).starts_with("malformed object message: expected 4 bytes, found 3"));
-  CHECK(error_of([] { static_cast<void>(value_of<counter>(unhex("7f06000000"))); }).starts_with("malformed object message: expected 127 bytes that cereal saved"));
+  CHECK(error_of([] {
+          static_cast<void>(value_of<counter>(unhex("050600000000")));
+        }).starts_with("malformed object message: expected the end"));
+  CHECK(error_of([] {
+          static_cast<void>(value_of<counter>(unhex("03060000")));
+        }).starts_with("malformed object message: expected 4 bytes, found 3"));
+  CHECK(error_of([] {
+          static_cast<void>(value_of<counter>(unhex("7f06000000")));
+        }).starts_with("malformed object message: expected 127 bytes that cereal saved"));
   const auto bytes = value_bytes(layer{{1, 2.5}, "first", {{1, {true, false}}}, -7, true});
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CHECK_FALSE(error_of([&] { static_cast<void>(value_of<layer>(std::span(bytes).first(size))); }).empty());

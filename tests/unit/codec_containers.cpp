@@ -83,10 +83,13 @@ TEST_CASE("codec: counts are in their shortest form") {
   CHECK(hex(value_bytes(std::string(127, 'x'))).substr(0, 4) == "7f78");
   CHECK(hex(value_bytes(std::string(128, 'x'))).substr(0, 6) == "800178");
   CHECK(hex(value_bytes(std::string(20000, 'x'))).substr(0, 8) == "a09c0178");
-  for (const std::string_view other : {"8000", "818000", "ffffffffffffffffff7f", "ffffffffffffffffffff01", "80808080808080808002"}) {
-    CHECK(error_of_value<std::string>(other).starts_with("malformed object message: expected a count in its shortest form"));
+  for (const std::string_view other :
+       {"8000", "818000", "ffffffffffffffffff7f", "ffffffffffffffffffff01", "80808080808080808002"}) {
+    CHECK(error_of_value<std::string>(other).starts_with(
+        "malformed object message: expected a count in its shortest form"));
   }
-  CHECK(error_of_value<std::string>("ffffffffffffffffff01").starts_with("object exceeds the codec's limits: a container of 18446744073709551615"));
+  CHECK(error_of_value<std::string>("ffffffffffffffffff01")
+            .starts_with("object exceeds the codec's limits: a container of 18446744073709551615"));
   CHECK(error_of_value<std::string>("80").starts_with("malformed object message: expected 1 byte, found 0"));
 }
 
@@ -106,8 +109,10 @@ TEST_CASE("codec: vector<bool> and bitset take a bit each") {
   CHECK(hex(value_bytes(std::bitset<9>(0x101))) == "0101");
   CHECK(error_of_value<std::vector<bool>>("0309") ==
         "malformed object message: expected 0 in the bits after the last, found others, at byte 2 of 2");
-  CHECK(error_of_value<std::bitset<9>>("0103").starts_with("malformed object message: expected 0 in the bits after the last"));
-  CHECK(error_of_value<std::vector<bool>>("1105").starts_with("malformed object message: expected 17 bits, found 1 bytes"));
+  CHECK(error_of_value<std::bitset<9>>("0103").starts_with(
+      "malformed object message: expected 0 in the bits after the last"));
+  CHECK(error_of_value<std::vector<bool>>("1105").starts_with(
+      "malformed object message: expected 17 bits, found 1 bytes"));
 }
 
 TEST_CASE("codec: arrays have no count") {

@@ -16,7 +16,8 @@
 #include <vector>
 
 TEST_CASE("codec: the corpus of the fuzzer") {
-  const std::filesystem::path folder = std::filesystem::path(__FILE__).parent_path().parent_path() / "fuzz/corpus/codec";
+  const std::filesystem::path folder =
+      std::filesystem::path(__FILE__).parent_path().parent_path() / "fuzz/corpus/codec";
   std::set<unsigned> types;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::ifstream file(entry.path(), std::ios::binary);

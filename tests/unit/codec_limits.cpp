@@ -59,7 +59,10 @@ objects::tree deep_tree(int depth) {
 template <class T>
 void refuses_large_counts() {
   const std::string filler(64, '0');
-  for (const char* count : {"8001", "808001", "80808001", "808080800f", "80808080808001", "80808080808080808001", "80808080" "01", "ffffff7f"}) {
+  for (const char* count : {"8001", "808001", "80808001", "808080800f", "80808080808001", "80808080808080808001",
+                            "80808080"
+                            "01",
+                            "ffffff7f"}) {
     tracked_memory = {};
     const std::string text = error_of_value<T>(count + filler);
     CHECK_FALSE(text.empty());
@@ -99,7 +102,8 @@ TEST_CASE("codec: empty objects take a byte each, so that none can be counted wi
   CHECK(value_bytes(std::vector<std::array<int, 0>>(5)).size() == 6);
   CHECK(value_bytes(std::vector<std::bitset<0>>(5)).size() == 6);
   // 2^40 of them
-  CHECK(error_of_value<std::vector<std::monostate>>("808080808020").starts_with("object exceeds the codec's limits: a container of 1099511627776 elements"));
+  CHECK(error_of_value<std::vector<std::monostate>>("808080808020")
+            .starts_with("object exceeds the codec's limits: a container of 1099511627776 elements"));
 }
 
 TEST_CASE("codec: the limit on bytes holds for both sides") {
@@ -118,10 +122,12 @@ TEST_CASE("codec: the limit on elements holds for both sides") {
   const auto bytes = value_bytes(std::vector<bool>(4));
   CHECK(error_of([&] { static_cast<void>(value_bytes(std::vector<bool>(4), limits)); }) ==
         "object exceeds the codec's limits: a container of 4 elements: codec_limits::elements allows 3");
-  CHECK(error_of([&] { static_cast<void>(value_of<std::vector<bool>>(bytes, limits)); }) ==
-        "object exceeds the codec's limits: a container of 4 elements: codec_limits::elements allows 3, at byte 1 of 2");
-  CHECK(error_of([&] { static_cast<void>(value_of<std::string>(unhex("0461626364"), limits)); })
-            .starts_with("object exceeds the codec's limits: a container of 4 elements"));
+  CHECK(
+      error_of([&] { static_cast<void>(value_of<std::vector<bool>>(bytes, limits)); }) ==
+      "object exceeds the codec's limits: a container of 4 elements: codec_limits::elements allows 3, at byte 1 of 2");
+  CHECK(error_of([&] {
+          static_cast<void>(value_of<std::string>(unhex("0461626364"), limits));
+        }).starts_with("object exceeds the codec's limits: a container of 4 elements"));
   CHECK(value_of<std::vector<int>>(value_bytes(std::vector<int>(3)), limits).size() == 3);
 }
 
@@ -134,16 +140,22 @@ TEST_CASE("codec: the limit on memory bounds small messages of large objects") {
   limits.memory = 1 << 20;
   tracked_memory = {};
   CHECK(error_of([&] { static_cast<void>(value_of<tracked_vector<large>>(bytes, limits)); }) ==
-        "object exceeds the codec's limits: 1000 elements of 4001 bytes of memory: codec_limits::memory allows 1048576 bytes a "
+        "object exceeds the codec's limits: 1000 elements of 4001 bytes of memory: codec_limits::memory allows 1048576 "
+        "bytes a "
         "message, of which 1048576 are left, at byte 2 of 1002");
   CHECK(tracked_memory.peak == 0);
   // Many small containers add up.
   const auto many = value_bytes(std::vector<std::string>(1000, std::string(2000, 'x')));
-  CHECK(error_of([&] { static_cast<void>(value_of<std::vector<std::string>>(many, limits)); }).starts_with("object exceeds the codec's limits: 2000 elements of 1 bytes"));
+  CHECK(error_of([&] {
+          static_cast<void>(value_of<std::vector<std::string>>(many, limits));
+        }).starts_with("object exceeds the codec's limits: 2000 elements of 1 bytes"));
   // Pointers, too.
   const auto pointers = value_bytes(std::vector<std::optional<std::array<char, 4000>>>(1, std::array<char, 4000>()));
   limits.memory = 3999;
-  CHECK_FALSE(error_of([&] { static_cast<void>(value_of<std::unique_ptr<std::array<char, 4000>>>(std::span(pointers).subspan(1), limits)); }).empty());
+  CHECK_FALSE(error_of([&] {
+                static_cast<void>(
+                    value_of<std::unique_ptr<std::array<char, 4000>>>(std::span(pointers).subspan(1), limits));
+              }).empty());
 }
 
 TEST_CASE("codec: room is made for what can come, not for what is announced") {
@@ -157,7 +169,8 @@ TEST_CASE("codec: room is made for what can come, not for what is announced") {
 
 TEST_CASE("codec: the limit on depth holds for both sides, so that no message exhausts the stack") {
   CHECK(value_of<objects::tree>(value_bytes(deep_tree(64))) == deep_tree(64));
-  const std::string text = "object exceeds the codec's limits: objects are nested deeper than the 64 levels that codec_limits::depth allows";
+  const std::string text =
+      "object exceeds the codec's limits: objects are nested deeper than the 64 levels that codec_limits::depth allows";
   CHECK(error_of([&] { static_cast<void>(value_bytes(deep_tree(65))); }) == text);
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "0000000001";

@@ -86,7 +86,8 @@ TEST_CASE("codec: optional, variant, monostate and unique_ptr") {
   check(std::optional(std::optional<int>()));
   check(std::optional(std::vector{"x"s}));
   check(std::variant<int, std::string, int>(std::in_place_index<2>, 7));
-  check(std::variant<std::monostate, std::vector<std::variant<int, bool>>>(std::vector<std::variant<int, bool>>{1, true}));
+  check(std::variant<std::monostate, std::vector<std::variant<int, bool>>>(
+      std::vector<std::variant<int, bool>>{1, true}));
   check(std::vector<std::monostate>(9));
   CHECK(*round_trip(std::make_unique<std::string>("x")) == "x");
   CHECK(round_trip(std::unique_ptr<int>()) == nullptr);
@@ -94,10 +95,12 @@ TEST_CASE("codec: optional, variant, monostate and unique_ptr") {
   CHECK(hex(value_bytes(std::optional('a'))) == "0161");
   CHECK(hex(value_bytes(std::variant<int, char>('a'))) == "0161");
   CHECK(hex(value_bytes(std::monostate())) == "00");
-  CHECK(error_of_value<std::optional<char>>("0261") == "malformed object message: expected a bool of 0 or 1, found 2, at byte 1 of 2");
+  CHECK(error_of_value<std::optional<char>>("0261") ==
+        "malformed object message: expected a bool of 0 or 1, found 2, at byte 1 of 2");
   CHECK(error_of_value<std::variant<int, char>>("0261") ==
         "malformed object message: expected one of 2 alternatives of a variant, found number 2, at byte 1 of 2");
-  CHECK(error_of_value<std::monostate>("01") == "malformed object message: expected the byte 0 of an empty object, found 1, at byte 1 of 1");
+  CHECK(error_of_value<std::monostate>("01") ==
+        "malformed object message: expected the byte 0 of an empty object, found 1, at byte 1 of 1");
 }
 
 TEST_CASE("codec: a variant without a value cannot be sent") {
@@ -105,8 +108,7 @@ TEST_CASE("codec: a variant without a value cannot be sent") {
   const thrower original;
   try {
     broken.emplace<thrower>(original);
-  } catch (int) {
-  }
+  } catch (int) {}
   REQUIRE(broken.valueless_by_exception());
   std::vector<std::byte> out(3);
   CHECK(error_of([&] { encode_objects(out, broken); }) ==
@@ -173,9 +175,11 @@ TEST_CASE("codec: a codec of one's own") {
   check(std::map<int, std::optional<without_default>>{{1, without_default(4)}, {2, std::nullopt}});
   check(even(4));
   check(boxed(boxed("x"s)));
-  CHECK(error_of_value<even>("03000000") == "malformed object message: expected an even number, found 3, at byte 4 of 4");
-  CHECK(error_of([] { static_cast<void>(message_of(std::vector<silent>(2))); })
-            .ends_with("silent>::encode wrote 0 bytes, and a value takes at least 1"));
+  CHECK(error_of_value<even>("03000000") ==
+        "malformed object message: expected an even number, found 3, at byte 4 of 4");
+  CHECK(error_of([] {
+          static_cast<void>(message_of(std::vector<silent>(2)));
+        }).ends_with("silent>::encode wrote 0 bytes, and a value takes at least 1"));
 }
 
 TEST_CASE("codec: what a constructor of the program throws comes through") {
@@ -184,8 +188,16 @@ TEST_CASE("codec: what a constructor of the program throws comes through") {
 
 TEST_CASE("codec: members that are there when a later one fails are destroyed") {
   // Left to the leak checker: g++ has forgotten the members of half-made aggregates before.
-  CHECK_FALSE(error_of_value<std::vector<person>>("01" "28" + std::string(80, '6') + "01000000" "02").empty());
+  CHECK_FALSE(error_of_value<std::vector<person>>("01"
+                                                  "28" +
+                                                  std::string(80, '6') +
+                                                  "01000000"
+                                                  "02")
+                  .empty());
   CHECK_FALSE(error_of_value<std::array<std::string, 2>>("28" + std::string(80, '6') + "01").empty());
-  CHECK_FALSE(error_of_value<constant>("01000000" "28" + std::string(60, '6')).empty());
+  CHECK_FALSE(error_of_value<constant>("01000000"
+                                       "28" +
+                                       std::string(60, '6'))
+                  .empty());
   CHECK_FALSE(error_of_value<std::tuple<std::string, bool>>("28" + std::string(80, '6') + "02").empty());
 }

@@ -53,16 +53,31 @@ TEST_CASE("codec: a message is appended to what is there") {
 TEST_CASE("codec: the place of a message on the wire is fixed") {
   // magic, format and length of the name, reserved, type hash, "vector<int16>", count, elements
   CHECK(hex(message_of(std::vector<std::int16_t>{1, -1})) ==
-        "436f626a" "010d" "0000" "3a0e0a62876695bf" "766563746f723c696e7431363e" "02" "0100" "ffff");
+        "436f626a"
+        "010d"
+        "0000"
+        "3a0e0a62876695bf"
+        "766563746f723c696e7431363e"
+        "02"
+        "0100"
+        "ffff");
   // "int32, string"
-  CHECK(hex(message_of(1, "hi"s)) == "436f626a" "010d" "0000" "8ecb87f6496e7fd3" "696e7433322c20737472696e67" "01000000" "026869");
+  CHECK(hex(message_of(1, "hi"s)) ==
+        "436f626a"
+        "010d"
+        "0000"
+        "8ecb87f6496e7fd3"
+        "696e7433322c20737472696e67"
+        "01000000"
+        "026869");
 }
 
 TEST_CASE("codec: a wrong type is an error that names both") {
   CHECK(decoding_error<std::map<std::string, int>>(message_of(std::vector<float>{1})) ==
         "object of another type: expected an object of type map<string, int32>, found one of type vector<float32>");
   CHECK(decoding_error<objects::tree>(message_of(objects::point{1, 2}, 5)) ==
-        "object of another type: expected an object of type objects::tree{int32, vector<objects::tree>}, found one of type "
+        "object of another type: expected an object of type objects::tree{int32, vector<objects::tree>}, found one of "
+        "type "
         "objects::point{float32, float32}, int32");
   try {
     static_cast<void>(decode_objects<int>(message_of(5U)));
@@ -76,7 +91,8 @@ TEST_CASE("codec: wrong types of one name are told apart by their hashes") {
   std::vector<std::byte> bytes = message_of(5);
   bytes[8] ^= std::byte{1};
   CHECK(decoding_error<int>(bytes) ==
-        "object of another type: expected an object of type int32 #f9e1c08f4291a8df, found one of type int32 #f9e1c08f4291a8de");
+        "object of another type: expected an object of type int32 #f9e1c08f4291a8df, found one of type int32 "
+        "#f9e1c08f4291a8de");
 }
 
 TEST_CASE("codec: the name in a message is for people, and cannot harm their terminal") {
@@ -94,9 +110,11 @@ TEST_CASE("codec: what is no object message of this format is refused") {
     bytes[at] = std::byte{value};
     return decoding_error<int>(bytes);
   };
-  CHECK(changed(0, 'x') == "malformed object message: expected an object message, found one that begins with \"xobj\", at byte 4 of 25");
+  CHECK(changed(0, 'x') ==
+        "malformed object message: expected an object message, found one that begins with \"xobj\", at byte 4 of 25");
   CHECK(changed(4, 2) == "protocol versions differ: expected an object message of format 1, found format 2");
-  CHECK(changed(6, 1).starts_with("malformed object message: expected 0 in the reserved bytes of an object message, found 1"));
+  CHECK(changed(6, 1).starts_with(
+      "malformed object message: expected 0 in the reserved bytes of an object message, found 1"));
   CHECK(changed(5, 255).starts_with("malformed object message: expected 255 bytes, found 9"));
   CHECK(decoding_error<int>({}) == "malformed object message: expected 4 bytes, found 0, at byte 0 of 0");
 }

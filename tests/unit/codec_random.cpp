@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Random objects of some fifty types: what arrives is what was sent, and every message that is cut or altered is refused
-// or decoded, without a crash and without more memory than its size explains.
+// Random objects of some fifty types: what arrives is what was sent, and every message that is cut or altered is
+// refused or decoded, without a crash and without more memory than its size explains.
 #include <doctest/doctest.h>
 
 #include "fuzz/codec_target.hpp"
@@ -95,7 +95,8 @@ bool survives(std::span<const std::byte> bytes) {
     if (e.condition() != errc::bad_message && e.condition() != errc::limit_exceeded) FAIL(e.what());
   }
   if (tracked_memory.now != 0) FAIL("memory was lost");
-  if (tracked_memory.peak > most_per_byte * (bytes.size() + 16)) FAIL(tracked_memory.peak << " bytes for a message of " << bytes.size());
+  if (tracked_memory.peak > most_per_byte * (bytes.size() + 16))
+    FAIL(tracked_memory.peak << " bytes for a message of " << bytes.size());
   return decoded;
 }
 

@@ -30,9 +30,9 @@ using support::value_bytes;
 
 template <class T>
 void check_integer() {
-  for (const T value : {std::numeric_limits<T>::min(), static_cast<T>(std::numeric_limits<T>::min() + 1), static_cast<T>(0),
-                        static_cast<T>(1), static_cast<T>(42), static_cast<T>(std::numeric_limits<T>::max() - 1),
-                        std::numeric_limits<T>::max()}) {
+  for (const T value : {std::numeric_limits<T>::min(), static_cast<T>(std::numeric_limits<T>::min() + 1),
+                        static_cast<T>(0), static_cast<T>(1), static_cast<T>(42),
+                        static_cast<T>(std::numeric_limits<T>::max() - 1), std::numeric_limits<T>::max()}) {
     CHECK(round_trip(value) == value);
   }
 }
@@ -40,8 +40,9 @@ void check_integer() {
 template <class T, class Bits>
 void check_float() {
   using limits = std::numeric_limits<T>;
-  for (const T value : {T(0), -T(0), T(1), T(-1.5), limits::min(), limits::denorm_min(), limits::max(), limits::lowest(),
-                        limits::epsilon(), limits::infinity(), -limits::infinity(), limits::quiet_NaN()}) {
+  for (const T value :
+       {T(0), -T(0), T(1), T(-1.5), limits::min(), limits::denorm_min(), limits::max(), limits::lowest(),
+        limits::epsilon(), limits::infinity(), -limits::infinity(), limits::quiet_NaN()}) {
     CHECK(std::bit_cast<Bits>(round_trip(value)) == std::bit_cast<Bits>(value));
   }
   // A signalling NaN, and payloads of quiet ones.
@@ -91,8 +92,8 @@ TEST_CASE("codec: floats bit by bit, NaNs, infinities and negative zeros among t
 
 TEST_CASE("codec: long double without its padding") {
   using limits = std::numeric_limits<long double>;
-  for (const long double value : {0.0L, 1.0L, -2.5L, limits::min(), limits::denorm_min(), limits::max(), limits::lowest(),
-                                  limits::infinity(), 1.0L / 3}) {
+  for (const long double value : {0.0L, 1.0L, -2.5L, limits::min(), limits::denorm_min(), limits::max(),
+                                  limits::lowest(), limits::infinity(), 1.0L / 3}) {
     CHECK(round_trip(value) == value);
   }
   CHECK(std::signbit(round_trip(-0.0L)));
@@ -123,7 +124,8 @@ TEST_CASE("codec: the bytes of single values are little-endian and of fixed widt
 TEST_CASE("codec: a bool is 0 or 1") {
   CHECK(error_of_value<bool>("02") == "malformed object message: expected a bool of 0 or 1, found 2, at byte 1 of 1");
   CHECK(error_of_value<bool>("ff").starts_with("malformed object message: expected a bool of 0 or 1, found 255"));
-  CHECK(error_of_value<objects::truth>("02").starts_with("malformed object message: expected a bool of 0 or 1, found 2"));
+  CHECK(
+      error_of_value<objects::truth>("02").starts_with("malformed object message: expected a bool of 0 or 1, found 2"));
 }
 
 TEST_CASE("codec: an enum of fixed type holds any of its values, another only its enumerators") {

@@ -128,7 +128,8 @@ TEST_CASE("codec: names of types can be read") {
   CHECK(name(std::type_identity<std::vector<shade>>()) == "vector<enum objects::shade : uint8>");
   CHECK(name(std::type_identity<boxed<boxed<int>>>()) == "codec boxed<codec boxed<int32>>");
   CHECK(name(std::type_identity<even>()) == "codec objects::even");
-  CHECK(name(std::type_identity<std::chrono::system_clock::time_point>()) == "time_point<system, duration<int64, 1/1000000000>>");
+  CHECK(name(std::type_identity<std::chrono::system_clock::time_point>()) ==
+        "time_point<system, duration<int64, 1/1000000000>>");
 }
 
 TEST_CASE("codec: a long name of a type is cut, its hash is not") {
