@@ -145,6 +145,7 @@ run_clang_lane() {
 
 say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang'), $jobs at a time"
 install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
+install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
 
 under=()
 run_lane release

@@ -41,6 +41,9 @@ enum class errc : int {
   store_failed,          ///< the rendezvous store refused a request or went away
   out_of_memory,         ///< no memory for a message or for scratch space
   io_error,              ///< the operating system refused; the text carries its words
+  bad_message,           ///< the bytes of an object message are not what its type needs
+  wrong_type,            ///< an object message holds another type than the call asks for; the text names both
+  limit_exceeded,        ///< an object is larger or nested deeper than `codec_limits` allows
 };
 
 class error_category_type final : public std::error_category {
@@ -73,6 +76,9 @@ class error_category_type final : public std::error_category {
       case errc::store_failed: return "rendezvous store failed";
       case errc::out_of_memory: return "out of memory";
       case errc::io_error: return "input/output error";
+      case errc::bad_message: return "malformed object message";
+      case errc::wrong_type: return "object of another type";
+      case errc::limit_exceeded: return "object exceeds the codec's limits";
     }
     return "unknown cohort error";
   }
