@@ -10,6 +10,7 @@
 #include <cohort/communicator/gathers.hpp>
 #include <cohort/communicator/groups.hpp>
 #include <cohort/communicator/messages.hpp>
+#include <cohort/communicator/objects.hpp>
 #include <cohort/communicator/reductions.hpp>
 #include <cohort/communicator/rooted.hpp>
 
@@ -33,6 +34,7 @@ class [[nodiscard]] communicator : public detail::message_calls<communicator<Bac
                                    public detail::gather_calls<communicator<Backend>, Backend>,
                                    public detail::exchange_calls<communicator<Backend>, Backend>,
                                    public detail::coalesced_calls<communicator<Backend>, Backend>,
+                                   public detail::object_calls<communicator<Backend>, Backend>,
                                    public detail::group_calls<communicator<Backend>, Backend> {
  public:
   using backend_type = Backend;

@@ -52,10 +52,16 @@ template <class...>
 inline constexpr bool always_false = false;
 
 // The position of a name is its code, and part of the wire protocol: append, never reorder.
-inline constexpr std::array<std::string_view, 25> element_names{
+inline constexpr std::array<std::string_view, 26> element_names{
     "unknown",  "bool",    "char",     "byte",     "int8",      "int16",      "int32",       "int64",  "int128",
     "uint8",    "uint16",  "uint32",   "uint64",   "uint128",   "float16",    "bfloat16",    "float32", "float64",
-    "float80",  "float128", "float8_e4m3", "float8_e5m2", "complex64", "complex128", "complex_long_double"};
+    "float80",  "float128", "float8_e4m3", "float8_e5m2", "complex64", "complex128", "complex_long_double",
+    "object"};
+
+/// A byte of an object's message: an element type of its own, so that objects and arrays of bytes are not confused.
+struct object_byte {
+  std::byte value;
+};
 
 [[nodiscard]] constexpr std::uint16_t element_code(std::string_view name) noexcept {
   for (std::uint16_t code = 0; code < element_names.size(); ++code) {
@@ -70,6 +76,7 @@ template <class T>
   if constexpr (std::is_same_v<T, bool>) return "bool";
   else if constexpr (std::is_same_v<T, char>) return "char";  // signed on x86-64 and unsigned on arm64
   else if constexpr (std::is_same_v<T, std::byte>) return "byte";
+  else if constexpr (std::is_same_v<T, object_byte>) return "object";
   else if constexpr (std::is_same_v<T, half>) return "float16";
   else if constexpr (std::is_same_v<T, bfloat16>) return "bfloat16";
   else if constexpr (std::is_same_v<T, float8_e4m3>) return "float8_e4m3";

@@ -268,7 +268,7 @@ inline operation<void> operation_promise<void>::get_return_object() noexcept {
 
 inline void operation_promise_base::blame_user_function() noexcept {
   group& g = call_.home();
-  if (!failure_ || g.failure()) return;
+  if (!failure_ || g.failure() || call_.alone()) return;
   try {
     std::string text = "a function of rank " + std::to_string(g.rank()) + " threw";
     try {

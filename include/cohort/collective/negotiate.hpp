@@ -38,10 +38,9 @@ namespace cohort::collective {
   return layout::uniform(bytes_of(counts.data()), sizeof(std::uint64_t), static_cast<int>(counts.size()));
 }
 
-template <transport::message_transport Transport, class T>
-operation<ragged<T>> all_gather_negotiated([[maybe_unused]] cohort::detail::ticket t, const T* in, std::size_t count) {
-  call& c = co_await current_call{};
-  const transport::channel<Transport> ch(c);
+/// Every rank gets the blocks of all.
+template <class T, class Channel>
+task<ragged<T>> all_gather_ragged(const Channel& ch, algorithm how, const T* in, std::size_t count) {
   detail::short_vector<std::uint64_t> counts(static_cast<std::size_t>(ch.size()), count);
   layouts first;
   first.out = counts_layout(counts);
@@ -53,15 +52,13 @@ operation<ragged<T>> all_gather_negotiated([[maybe_unused]] cohort::detail::tick
   where.in = layout::uniform(bytes_of(in), count * sizeof(T), 1);
   where.out = layout::by_offsets(bytes_of(values.data()), cuts.data(), ch.size());
   detail::copy_region(where.in, {buffer::in, 0, 1}, where.out, {buffer::out, ch.rank(), 1});
-  co_await all_gather_by(ch, c.signature().algorithm, where);
+  co_await all_gather_by(ch, how, where);
   co_return ragged<T>(std::move(values), std::move(offsets));
 }
 
-template <transport::message_transport Transport, class T>
-operation<ragged<T>> gather_negotiated([[maybe_unused]] cohort::detail::ticket t, const T* in, std::size_t count) {
-  call& c = co_await current_call{};
-  const transport::channel<Transport> ch(c);
-  const int root = c.signature().root;
+/// The root gets the blocks of all, the others nothing.
+template <class T, class Channel>
+task<ragged<T>> gather_ragged(const Channel& ch, int root, const T* in, std::size_t count) {
   const bool here = ch.rank() == root;
   detail::short_vector<std::uint64_t> counts(here ? static_cast<std::size_t>(ch.size()) : 0);
   const std::uint64_t mine = count;
@@ -79,12 +76,10 @@ operation<ragged<T>> gather_negotiated([[maybe_unused]] cohort::detail::ticket t
   co_return ragged<T>(std::move(values), std::move(offsets));
 }
 
-template <transport::message_transport Transport, class T>
-operation<std::vector<T>> scatter_negotiated([[maybe_unused]] cohort::detail::ticket t, const T* in,
-                                             detail::short_vector<std::uint64_t> counts) {
-  call& c = co_await current_call{};
-  const transport::channel<Transport> ch(c);
-  const int root = c.signature().root;
+/// Each rank gets its own block of what the root has.
+template <class T, class Channel>
+task<std::vector<T>> scatter_ragged(const Channel& ch, int root, const T* in,
+                                    detail::short_vector<std::uint64_t> counts) {
   const bool here = ch.rank() == root;
   std::uint64_t mine = 0;
   layouts first;
@@ -99,6 +94,31 @@ operation<std::vector<T>> scatter_negotiated([[maybe_unused]] cohort::detail::ti
   where.out = layout::uniform(bytes_of(values.data()), values.size() * sizeof(T), 1);
   co_await scatter_by(ch, algorithm::linear, root, where, 0);
   co_return values;
+}
+
+template <transport::message_transport Transport, class T>
+operation<ragged<T>> all_gather_negotiated([[maybe_unused]] cohort::detail::ticket t, const T* in, std::size_t count) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  auto all = all_gather_ragged<T>(ch, c.signature().algorithm, in, count);
+  co_return co_await all;
+}
+
+template <transport::message_transport Transport, class T>
+operation<ragged<T>> gather_negotiated([[maybe_unused]] cohort::detail::ticket t, const T* in, std::size_t count) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  auto all = gather_ragged<T>(ch, c.signature().root, in, count);
+  co_return co_await all;
+}
+
+template <transport::message_transport Transport, class T>
+operation<std::vector<T>> scatter_negotiated([[maybe_unused]] cohort::detail::ticket t, const T* in,
+                                             detail::short_vector<std::uint64_t> counts) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  auto mine = scatter_ragged<T>(ch, c.signature().root, in, std::move(counts));
+  co_return co_await mine;
 }
 
 template <transport::message_transport Transport, class T>

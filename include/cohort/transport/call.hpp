@@ -126,17 +126,25 @@ class call {
   /// Any thread: the operation is to be cancelled, which fails its communicator.
   void request_stop() noexcept;
 
+  /// From here on what the body throws is this rank's own affair: it has had its part of every message.
+  void set_alone() noexcept { alone_ = true; }
+  [[nodiscard]] bool alone() const noexcept { return alone_; }
+
   /// What the body waits for at this moment.
   transport::transfer_set* waiting = nullptr;
 
   /// The error that this operation reports when its communicator has failed.
   [[nodiscard]] error failure() const;
+  /// An error of this operation alone: says where it happened, and what.
+  [[nodiscard]] error explained(errc code, const std::string& what) const { return explained(code, -1, what); }
 
   /// Called once by the body's end, whatever the end.
   void finish() noexcept;
 
  private:
   friend class transport::engine;
+
+  [[nodiscard]] error explained(errc code, int culprit, const std::string& what) const;
 
   struct stopper {
     call* self;
@@ -150,6 +158,7 @@ class call {
   clock::time_point deadline_ = clock::time_point::max();
   clock::time_point verdict_by_ = clock::time_point::max();
   bool finished_ = false;
+  bool alone_ = false;
   std::atomic<bool> stop_requested_{false};
   call* previous_ = nullptr;
   call* next_ = nullptr;

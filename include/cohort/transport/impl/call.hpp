@@ -114,9 +114,14 @@ COHORT_DECL void call::stopper::operator()() const noexcept { self->request_stop
 
 COHORT_DECL error call::failure() const {
   const transport::fault& f = *home_->failure_;
+  const bool other_ranks = home_->context() != 0 && f.context == transport::every_context;
+  return explained(f.code, f.culprit, f.text + (other_ranks ? " (ranks of the world)" : ""));
+}
+
+COHORT_DECL error call::explained(errc code, int culprit, const std::string& what) const {
   error_details d;
   d.rank = home_->engine().rank();
-  d.peer = f.culprit;
+  d.peer = culprit;
   d.host = home_->engine().host();
   d.operation = std::string{name(signature_.kind)};
   d.group = home_->name();
@@ -125,13 +130,11 @@ COHORT_DECL error call::failure() const {
   char after[32];
   std::snprintf(after, sizeof after, "%.3g s", std::chrono::duration<double>(d.elapsed).count());
   const std::string number = sequence_ >= 0 ? " #" + std::to_string(sequence_) : std::string{};
-  const bool is_world = home_->context() == 0;
-  std::string text = d.operation + number + " on '" + d.group + "' failed on rank " + std::to_string(home_->rank()) +
-                     " of " + std::to_string(home_->size()) +
-                     (is_world ? std::string{} : " (world rank " + std::to_string(d.rank) + ")") + " after " + after +
-                     ": " + f.text;
-  if (!is_world && f.context == transport::every_context) text += " (ranks of the world)";
-  return error(f.code, text, std::move(d));
+  const std::string place = home_->context() == 0 ? std::string{} : " (world rank " + std::to_string(d.rank) + ")";
+  const std::string text = d.operation + number + " on '" + d.group + "' failed on rank " +
+                           std::to_string(home_->rank()) + " of " + std::to_string(home_->size()) + place + " after " +
+                           after + ": " + what;
+  return error(code, text, std::move(d));
 }
 
 }  // namespace cohort
