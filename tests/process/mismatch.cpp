@@ -17,7 +17,7 @@ using support::what_to_call;
 
 namespace {
 
-constexpr int ranks = 3;
+constexpr int process_count = 3;
 
 using world_type = communicator<cpu>;
 
@@ -47,13 +47,13 @@ std::string problem_with(const std::optional<error>& e, const disagreement& d) {
 
 /// Each disagreement in a world of its own, all in the same processes.
 void check(const std::vector<disagreement>& all) {
-  const meeting_point between(ranks);
+  const meeting_point between(process_count);
   support::rank_options options;
   options.deadline = 100s;
   // A tenth of it is how often ranks tell what they have called: the bound for those who wait for each other.
   options.environment = {{"COHORT_PEER_TIMEOUT", "2"}};
   const auto results = support::run_ranks(
-      ranks,
+      process_count,
       [&](int rank) {
         int bad = 0;
         for (const disagreement& d : all) {
@@ -88,7 +88,7 @@ TEST_CASE("mismatch over tcp: every ordered pair of collectives") {
       if (a == b) continue;
       disagreement d;
       d.name = std::string(name(a)) + " and " + std::string(name(b));
-      d.odd = static_cast<int>(all.size()) % ranks;
+      d.odd = static_cast<int>(all.size()) % process_count;
       d.even_part = calls_of({{a}});
       d.odd_part = calls_of({{b}});
       d.words = {std::string(name(a)) + "(", std::string(name(b)) + "("};
@@ -101,7 +101,7 @@ TEST_CASE("mismatch over tcp: every ordered pair of collectives") {
 TEST_CASE("mismatch over tcp: one collective, called differently") {
   std::vector<disagreement> all;
   const auto add = [&all](const std::string& name, part even_part, part odd_part, std::vector<std::string> words) {
-    for (int odd = 0; odd < ranks; ++odd) all.push_back({name, odd, even_part, odd_part, words});
+    for (int odd = 0; odd < process_count; ++odd) all.push_back({name, odd, even_part, odd_part, words});
   };
   for (const operation_kind kind : every_collective) {
     if (kind == operation_kind::barrier) continue;

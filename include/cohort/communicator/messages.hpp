@@ -123,7 +123,7 @@ class message_calls {
   /// Completes: each as it would alone; no order among them can make them wait for each other
   /// Errors:    as send and recv, at the operation that has them; an argument that is wrong concerns its own message only
   /// Lifetime:  the buffers are borrowed until their operations have completed
-  /// Example:   examples/12_ring_batch.cpp
+  /// Example:   examples/23_pipeline_ring.cpp
   message_batch batch(const std::vector<messages::item>& items) const {
     std::vector<operation<received>> each;
     each.reserve(items.size());
