@@ -347,8 +347,9 @@ class store_service : public std::enable_shared_from_this<store_service> {
                              });
   }
 
-  void drop(const session_pointer& s) noexcept {
-    if (s->state == phase::closed) return;
+  void drop(const session_pointer& which) noexcept {
+    if (which->state == phase::closed) return;
+    const session_pointer s = which;  // what was given may stand in `sessions_`
     if (s->state == phase::accepted) --accepted_;
     s->state = phase::closed;
     boost::system::error_code ignored;
