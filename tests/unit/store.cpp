@@ -168,7 +168,7 @@ TEST_CASE("store: requests decode to what was encoded, and no other bytes do") {
   body.value = "value";
   body.expected = "expected";
   body.amount = -3;
-  body.taken = 77;
+  body.earlier = 77;
   const std::vector<std::string> keys{"a", "bc"};
   const std::vector<cohort::key_value> pairs{{"a", "1"}, {"bc", ""}};
   for (std::uint32_t number = 1; number <= cohort::detail::store_calls; ++number) {
@@ -181,8 +181,9 @@ TEST_CASE("store: requests decode to what was encoded, and no other bytes do") {
     const bool list = call == store_call::wait || call == store_call::multi_get;
     CHECK(back->keys == (list ? keys : std::vector<std::string>{}));
     CHECK(back->pairs == (call == store_call::multi_set ? pairs : std::vector<cohort::key_value>{}));
-    if (call == store_call::queue_taken) {
-      CHECK(back->taken == 77);
+    const bool refers = call == store_call::queue_taken || call == store_call::forget;
+    if (refers) {
+      CHECK(back->earlier == 77);
     } else if (!list && call != store_call::multi_set) {
       CHECK(back->key == "key");
     }
@@ -195,7 +196,7 @@ TEST_CASE("store: requests decode to what was encoded, and no other bytes do") {
     }
     CHECK_FALSE(decode_request_body(call, bytes + "x", limits).has_value());
     // A length that promises 4 GiB is judged by the bytes that are there.
-    if (call == store_call::queue_taken) continue;  // has none
+    if (refers) continue;  // has none
     std::string liar = bytes;
     liar.replace(0, 4, "\xff\xff\xff\xff");
     CHECK_FALSE(decode_request_body(call, liar, limits).has_value());

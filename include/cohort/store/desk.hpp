@@ -167,7 +167,8 @@ class store_desk {
         lines_[std::string(key)].push_back(who);
         waiting_.emplace(who, waiting{call, {std::string(key)}});
         return;
-      case store_call::queue_taken: return;  // the caller knows which ticket that was, and calls `confirm`
+      case store_call::queue_taken:
+      case store_call::forget: return;  // the caller knows which ticket is meant: `confirm`, `leave` or `give_back`
     }
   }
 

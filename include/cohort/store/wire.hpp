@@ -34,8 +34,9 @@ enum class store_call : std::uint32_t {
   try_queue_pop,
   queue_len,
   queue_taken,  ///< "the item of that reply has arrived": has no reply itself
+  forget,       ///< "nobody waits for that reply any more, its item may go back": has no reply either
 };
-inline constexpr std::uint32_t store_calls = 16;
+inline constexpr std::uint32_t store_calls = 17;
 
 [[nodiscard]] constexpr std::string_view name_of(store_call call) noexcept {
   switch (call) {
@@ -55,6 +56,7 @@ inline constexpr std::uint32_t store_calls = 16;
     case store_call::try_queue_pop: return "try_queue_pop";
     case store_call::queue_len: return "queue_len";
     case store_call::queue_taken: return "queue_taken";
+    case store_call::forget: return "forget";
   }
   return "unknown call";
 }
@@ -125,7 +127,7 @@ struct request_body {
   std::string_view value{};
   std::string_view expected{};
   std::int64_t amount = 0;
-  std::uint32_t taken = 0;          ///< of queue_taken: the id of the request whose reply has arrived
+  std::uint32_t earlier = 0;        ///< of queue_taken and forget: the id of the request that is meant
   std::vector<std::string> keys{};  ///< of wait and multi_get
   std::vector<key_value> pairs{};   ///< of multi_set
 };
@@ -148,7 +150,8 @@ inline void encode(store_call call, const request_body& body, const request_list
       to.number(static_cast<std::uint32_t>(lists.pairs.size()));
       for (const auto& [key, value] : lists.pairs) to.text(key).text(value);
       return;
-    case store_call::queue_taken: to.number(body.taken); return;
+    case store_call::queue_taken:
+    case store_call::forget: to.number(body.earlier); return;
     case store_call::set:
     case store_call::append:
     case store_call::queue_push: to.text(body.key).text(body.value); return;
@@ -199,7 +202,8 @@ inline void encode(store_call call, const request_body& body, const request_list
       }
       break;
     }
-    case store_call::queue_taken: body.taken = from.number<std::uint32_t>(); break;
+    case store_call::queue_taken:
+    case store_call::forget: body.earlier = from.number<std::uint32_t>(); break;
     case store_call::set:
     case store_call::append:
     case store_call::queue_push:

@@ -198,7 +198,7 @@ class tcp_store {
     detail::request_head head;
     head.call = detail::store_call::queue_taken;
     detail::request_body body;
-    body.taken = last_id_;
+    body.earlier = last_id_;
     const auto now = std::chrono::steady_clock::now();
     const deadline last = until > deadline::max() - store_grace ? until : std::max(until, now) + store_grace;
     must(name, link_.connection().write(boost::asio::buffer(detail::encoded_request(head, body, {})), last), now);

@@ -213,14 +213,31 @@ class store_service : public std::enable_shared_from_this<store_service> {
     const auto body = detail::decode_request_body(request.call, s->body, limits());
     if (!body) return drop(s);
     if (request.call == detail::store_call::queue_taken) {
-      const auto item = s->lent.find(body->taken);
+      const auto item = s->lent.find(body->earlier);
       if (item == s->lent.end()) return drop(s);
       desk_.confirm(item->second);
       s->lent.erase(item);
+    } else if (request.call == detail::store_call::forget) {
+      forget(s, body->earlier);
     } else {
       carry_out(s, request, *body);
     }
     if (s->body.capacity() > read_step) std::string().swap(s->body);
+  }
+
+  /// The client has given up a request. Its answer may be on its way already: then there is nothing to do.
+  void forget(const session_pointer& s, std::uint32_t id) {
+    if (const auto item = s->lent.find(id); item != s->lent.end()) {
+      const std::uint64_t ticket = item->second;
+      s->lent.erase(item);
+      return take_back({ticket});
+    }
+    for (const std::uint64_t ticket : s->waits) {
+      if (waits_.at(ticket)->id != id) continue;
+      desk_.leave(ticket);
+      (void)take(ticket);
+      return;
+    }
   }
 
   void carry_out(const session_pointer& s, const detail::request_head& request, const detail::request_body& body) {
