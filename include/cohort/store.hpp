@@ -150,35 +150,83 @@ class any_store {
     requires(!std::same_as<std::remove_cvref_t<S>, any_store> && store<std::remove_cvref_t<S>>)
   explicit any_store(S&& s) : held_(std::make_unique<holder<std::remove_cvref_t<S>>>(std::forward<S>(s))) {}
 
+  /// Overwrites what the key held.
+  ///
+  /// Errors: store_failed when it holds a queue, and at every limit
   void set(std::string_view key, std::string_view value, deadline until) { held_->set(key, value, until); }
+  /// Result:    the value
+  /// Completes: when the key has one
+  /// Errors:    timed_out naming the key; store_failed when it holds a queue, also when one comes meanwhile
   [[nodiscard]] std::string get(std::string_view key, deadline until) { return held_->get(key, until); }
+  /// Result: the value, or nothing when the key is absent; does not wait
+  /// Errors: store_failed when it holds a queue
   [[nodiscard]] std::optional<std::string> try_get(std::string_view key, deadline until) {
     return held_->try_get(key, until);
   }
+  /// Result: the new sum; an absent key is 0
+  /// Errors: store_failed when the key holds no integer of 64 bits or the sum would be none, and when it holds a queue
   std::int64_t add(std::string_view key, std::int64_t amount, deadline until) { return held_->add(key, amount, until); }
+  /// Result: the new size; an absent key is ""
+  /// Errors: store_failed when the whole would be too long, and when the key holds a queue
+  /// Cost:   what is appended, not what was there
   std::size_t append(std::string_view key, std::string_view value, deadline until) {
     return held_->append(key, value, until);
   }
+  /// Sets `desired` if the key holds `expected`.
+  ///
+  /// Result: what the key holds afterwards, "" when it is absent
+  /// Errors: store_failed when the key holds a queue
   std::string compare_set(std::string_view key, std::string_view expected, std::string_view desired, deadline until) {
     return held_->compare_set(key, expected, desired, until);
   }
+  /// Result:    the values, in the order of the keys
+  /// Shapes:    8 MiB together; a key may be named twice
+  /// Completes: when all exist at one and the same time
+  /// Errors:    timed_out naming the keys that are missing; store_failed when one holds a queue
+  /// Cost:      one round trip
+  /// Example:   const auto both = s.multi_get(std::vector<std::string>{"a", "b"}, deadline_after(5s));
   [[nodiscard]] std::vector<std::string> multi_get(std::span<const std::string> keys, deadline until) {
     return held_->multi_get(keys, until);
   }
+  /// Sets all pairs in one step, or none of them.
+  ///
+  /// Shapes: keys and values of 16 MiB together; of a key that is named twice the last value counts
+  /// Errors: store_failed when one of the keys holds a queue, and at every limit
+  /// Cost:   one round trip
   void multi_set(std::span<const key_value> pairs, deadline until) { held_->multi_set(pairs, until); }
+  /// Result:    the keys that are missing at the end; none when all exist
+  /// Completes: when all keys exist at one and the same time, or at the deadline
   [[nodiscard]] std::vector<std::string> wait_until(std::span<const std::string> keys, deadline until) {
     return held_->wait_until(keys, until);
   }
+  /// Completes: when all keys exist at one and the same time
+  /// Errors:    timed_out naming the keys that are missing
   void wait(std::span<const std::string> keys, deadline until) { detail::wait_or_throw(*this, keys, until); }
+  /// Result: whether all exist; does not wait. A queue exists while it has items
   [[nodiscard]] bool check(std::span<const std::string> keys, deadline until) { return held_->check(keys, until); }
+  /// Result: whether it existed. The items of a queue are dropped
   bool delete_key(std::string_view key, deadline until) { return held_->delete_key(key, until); }
+  /// Result: how many keys begin with `prefix`, queues with items among them
   [[nodiscard]] std::size_t num_keys(std::string_view prefix, deadline until) { return held_->num_keys(prefix, until); }
+  /// Puts an item at the end of a queue, which begins with it if need be; or gives it to the first who waits.
+  ///
+  /// Errors: store_failed when the key holds a value, and at every limit: an item counts 64 bytes and its own
   void queue_push(std::string_view key, std::string_view item, deadline until) { held_->queue_push(key, item, until); }
+  /// Result:    the item at the front, taken out of the queue
+  /// Order:     first come, first served (not in a file_store); a push wakes one
+  /// Completes: when there is an item
+  /// Errors:    timed_out; store_failed when the key holds a value, also when one comes meanwhile
+  /// Example:   s.queue_push("work", "1", until); const std::string one = s.queue_pop("work", until);
   [[nodiscard]] std::string queue_pop(std::string_view key, deadline until) { return held_->queue_pop(key, until); }
+  /// Result: the item at the front, taken out of the queue, or nothing; does not wait
+  /// Errors: store_failed when the key holds a value
   [[nodiscard]] std::optional<std::string> try_queue_pop(std::string_view key, deadline until) {
     return held_->try_queue_pop(key, until);
   }
+  /// Result: how many items are in the queue; those on their way to a client are not
+  /// Errors: store_failed when the key holds a value
   [[nodiscard]] std::size_t queue_len(std::string_view key, deadline until) { return held_->queue_len(key, until); }
+  /// Result: what it is and where, for error messages
   [[nodiscard]] std::string describe() const { return held_->describe(); }
 
  private:

@@ -246,6 +246,40 @@ TEST_CASE("store: a file is read back, and its permissions are the owner's") {
   CHECK((about.st_mode & 0777) == 0600);
 }
 
+TEST_CASE("store: a file keeps queues and what was appended, and forgets what a kill left half written") {
+  scratch dir;
+  const std::string path = dir.file();
+  {
+    cohort::file_store s(path);
+    for (const char* item : {"a", "b", "c"}) s.queue_push("q", item, soon());
+    CHECK(s.queue_pop("q", soon()) == "a");
+    s.append("log", "one", soon());
+    s.append("log", ",two", soon());
+  }
+  const std::string good = contents(path);
+  cohort::file_store reader(path);
+  CHECK(reader.queue_len("q", soon()) == 2);
+  CHECK(reader.get("log", soon()) == "one,two");
+  {
+    cohort::file_store s(path);
+    CHECK(s.queue_pop("q", soon()) == "b");
+    s.multi_set(std::vector<cohort::key_value>{{"x", "1"}, {"y", "2"}}, soon());
+  }
+  // Killed before the end of the last whole record was moved: none of it has happened.
+  std::string torn = contents(path);
+  torn.replace(32, 8, good, 32, 8);
+  for (std::size_t cut = good.size(); cut <= torn.size(); ++cut) {
+    overwrite(path, torn.substr(0, cut));
+    cohort::file_store s(path);
+    CHECK(s.queue_len("q", soon()) == 2);
+    CHECK_FALSE(s.check(std::vector<std::string>{"x"}, soon()));
+    CHECK_FALSE(s.check(std::vector<std::string>{"y"}, soon()));
+    CHECK(s.queue_pop("q", soon()) == "b");
+    s.queue_push("q", "d", soon());
+    CHECK(cohort::file_store(path).queue_len("q", soon()) == 2);
+  }
+}
+
 TEST_CASE("store: a file of another job is refused") {
   scratch dir;
   const std::string path = dir.file();

@@ -168,6 +168,30 @@ TEST_CASE("tcp_store: confirmations of what was never given") {
   check_service(server);
 }
 
+TEST_CASE("tcp_store: a request that is given up waits no longer, and its item goes back") {
+  const tcp_store_server server{tcp_store_server_options{}};
+  tcp_store s = connect_to(server);
+  raw_client c(server.where());
+  c.say_hello();
+  c.ask(store_call::queue_pop, 1, 60000, key_body("q"));
+  c.ask(store_call::get, 2, 60000, key_body("k"));
+  c.ask(store_call::forget, 3, 0, number_body(1));
+  c.ask(store_call::forget, 3, 0, number_body(2));
+  c.ask(store_call::forget, 3, 0, number_body(2));   // again
+  c.ask(store_call::forget, 3, 0, number_body(99));  // of nothing: its reply may have been on its way
+  settle(c);
+  s.queue_push("q", "a", soon());
+  s.queue_push("q", "b", soon());
+  s.set("k", "v", soon());
+  c.ask(store_call::try_queue_pop, 4, 0, key_body("q"));
+  CHECK(read_reply(c).head.id == 4);  // nothing came for 1 and 2
+  CHECK(s.queue_len("q", soon()) == 1);
+  c.ask(store_call::forget, 5, 0, number_body(4));
+  settle(c);
+  CHECK(s.queue_pop("q", soon()) == "a");
+  CHECK(s.queue_pop("q", soon()) == "b");
+}
+
 TEST_CASE("tcp_store: two waiting pops under one number lose no item") {
   const tcp_store_server server{tcp_store_server_options{}};
   tcp_store s = connect_to(server);
@@ -232,8 +256,9 @@ TEST_CASE("tcp_store: every new request, cut short at every byte and promised mo
   body.value = "value";
   for (const store_call call :
        {store_call::append, store_call::multi_get, store_call::multi_set, store_call::queue_push, store_call::queue_pop,
-        store_call::try_queue_pop, store_call::queue_len, store_call::queue_taken}) {
+        store_call::try_queue_pop, store_call::queue_len, store_call::queue_taken, store_call::forget}) {
     CAPTURE(name_of(call));
+    const bool refers = call == store_call::queue_taken || call == store_call::forget;
     std::string bytes;
     encode(call, body, {keys, pairs}, bytes);
     for (std::size_t n = 0; n < bytes.size(); ++n) {
@@ -242,7 +267,7 @@ TEST_CASE("tcp_store: every new request, cut short at every byte and promised mo
       c.ask(call, 1, 0, bytes.substr(0, n));
       CHECK(c.is_closed_by_server());
     }
-    for (std::size_t at = 0; at + 4 <= bytes.size() && call != store_call::queue_taken; ++at) {
+    for (std::size_t at = 0; at + 4 <= bytes.size() && !refers; ++at) {
       std::string liar = bytes;
       liar.replace(at, 4, "\xff\xff\xff\xff");
       if (cohort::detail::decode_request_body(call, liar, {})) continue;  // it hit text, which may be anything
