@@ -308,7 +308,9 @@ std::string text_of(const support::recorded<support::store_operation>& r) {
 }
 
 void judge(const std::map<std::string, history>& keys, tally& sum) {
-  for (const auto& [key, told] : keys) {
+  for (const auto& entry : keys) {
+    const std::string& key = entry.first;
+    const history& told = entry.second;
     sum.calls += told.size();
     for (const auto& each : told) sum.pending += each.returned == support::never ? 1U : 0U;
     const support::linearization found = support::find_linearization(support::store_key_model{}, told);
