@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// The Asio bridge: with this header an operation is also an Asio asynchronous operation, so that `co_await op` works
-// inside asio::awaitable and `op(token)` takes any completion token. Opt-in; the core includes no Asio.
+// The Asio bridge: with this header an operation, and a call of an async_store, is also an Asio asynchronous operation,
+// so that `co_await op` works inside asio::awaitable and `op(token)` takes any completion token. Opt-in; the core
+// includes no Asio.
 #pragma once
 
 #include <cohort/detail/asio_awaitable_fix.hpp>
+#include <cohort/detail/asio_store_bridge.hpp>
 #include <cohort/operation.hpp>
 
 #include <boost/asio/associated_allocator.hpp>

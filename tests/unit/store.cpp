@@ -168,27 +168,35 @@ TEST_CASE("store: requests decode to what was encoded, and no other bytes do") {
   body.value = "value";
   body.expected = "expected";
   body.amount = -3;
+  body.earlier = 77;
   const std::vector<std::string> keys{"a", "bc"};
-  for (const store_call call :
-       {store_call::set, store_call::get, store_call::try_get, store_call::add, store_call::compare_set,
-        store_call::wait, store_call::delete_key, store_call::num_keys}) {
+  const std::vector<cohort::key_value> pairs{{"a", "1"}, {"bc", ""}};
+  for (std::uint32_t number = 1; number <= cohort::detail::store_calls; ++number) {
+    const auto call = static_cast<store_call>(number);
+    CAPTURE(name_of(call));
     std::string bytes;
-    encode(call, body, keys, bytes);
+    encode(call, body, {keys, pairs}, bytes);
     const auto back = decode_request_body(call, bytes, limits);
     REQUIRE(back.has_value());
-    if (call == store_call::wait) {
-      CHECK(back->keys == keys);
-    } else {
+    const bool list = call == store_call::wait || call == store_call::multi_get;
+    CHECK(back->keys == (list ? keys : std::vector<std::string>{}));
+    CHECK(back->pairs == (call == store_call::multi_set ? pairs : std::vector<cohort::key_value>{}));
+    const bool refers = call == store_call::queue_taken || call == store_call::forget;
+    if (refers) {
+      CHECK(back->earlier == 77);
+    } else if (!list && call != store_call::multi_set) {
       CHECK(back->key == "key");
     }
     if (call == store_call::add) CHECK(back->amount == -3);
-    if (call == store_call::set || call == store_call::compare_set) CHECK(back->value == "value");
+    const bool carries = call == store_call::set || call == store_call::append || call == store_call::queue_push;
+    if (carries || call == store_call::compare_set) CHECK(back->value == "value");
     if (call == store_call::compare_set) CHECK(back->expected == "expected");
     for (std::size_t n = 0; n < bytes.size(); ++n) {
       CHECK_FALSE(decode_request_body(call, std::string_view(bytes).substr(0, n), limits).has_value());
     }
     CHECK_FALSE(decode_request_body(call, bytes + "x", limits).has_value());
     // A length that promises 4 GiB is judged by the bytes that are there.
+    if (refers) continue;  // has none
     std::string liar = bytes;
     liar.replace(0, 4, "\xff\xff\xff\xff");
     CHECK_FALSE(decode_request_body(call, liar, limits).has_value());
@@ -206,7 +214,7 @@ TEST_CASE("store: arbitrary bytes never decode out of bounds") {
       for (char& c : b) c = static_cast<char>(random() % 4 == 0 ? random() : random() % 3);
       return b;
     }();
-    const auto call = static_cast<cohort::detail::store_call>(1 + random() % 8);
+    const auto call = static_cast<cohort::detail::store_call>(1 + random() % cohort::detail::store_calls);
     const std::string_view view(bytes.data(), bytes.size());
     if (cohort::detail::decode_request_body(call, view, limits)) ++decoded;
   }
@@ -236,6 +244,40 @@ TEST_CASE("store: a file is read back, and its permissions are the owner's") {
   struct stat about {};
   REQUIRE(::stat(path.c_str(), &about) == 0);
   CHECK((about.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("store: a file keeps queues and what was appended, and forgets what a kill left half written") {
+  scratch dir;
+  const std::string path = dir.file();
+  {
+    cohort::file_store s(path);
+    for (const char* item : {"a", "b", "c"}) s.queue_push("q", item, soon());
+    CHECK(s.queue_pop("q", soon()) == "a");
+    s.append("log", "one", soon());
+    s.append("log", ",two", soon());
+  }
+  const std::string good = contents(path);
+  cohort::file_store reader(path);
+  CHECK(reader.queue_len("q", soon()) == 2);
+  CHECK(reader.get("log", soon()) == "one,two");
+  {
+    cohort::file_store s(path);
+    CHECK(s.queue_pop("q", soon()) == "b");
+    s.multi_set(std::vector<cohort::key_value>{{"x", "1"}, {"y", "2"}}, soon());
+  }
+  // Killed before the end of the last whole record was moved: none of it has happened.
+  std::string torn = contents(path);
+  torn.replace(32, 8, good, 32, 8);
+  for (std::size_t cut = good.size(); cut <= torn.size(); ++cut) {
+    overwrite(path, torn.substr(0, cut));
+    cohort::file_store s(path);
+    CHECK(s.queue_len("q", soon()) == 2);
+    CHECK_FALSE(s.check(std::vector<std::string>{"x"}, soon()));
+    CHECK_FALSE(s.check(std::vector<std::string>{"y"}, soon()));
+    CHECK(s.queue_pop("q", soon()) == "b");
+    s.queue_push("q", "d", soon());
+    CHECK(cohort::file_store(path).queue_len("q", soon()) == 2);
+  }
 }
 
 TEST_CASE("store: a file of another job is refused") {

@@ -6,7 +6,9 @@
 
 #include <cohort/store.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -144,6 +146,212 @@ void check_limits(S& s) {
   CHECK(s.get("large", soon()) == "small");
 }
 
+template <cohort::store S>
+void check_several(S& s) {
+  CHECK(s.append("log", "one", soon()) == 3);
+  CHECK(s.append("log", ",two", soon()) == 7);
+  CHECK(s.append("log", "", soon()) == 7);
+  CHECK(s.get("log", soon()) == "one,two");
+  CHECK(s.append("none", "", soon()) == 0);
+  CHECK(s.get("none", soon()).empty());  // it exists now
+  s.add("sum", 4, soon());
+  CHECK(s.append("sum", "2", soon()) == 2);
+  CHECK(s.add("sum", 1, soon()) == 43);
+  s.delete_key("sum", soon());
+
+  const std::vector<cohort::key_value> pairs{{"a", "1"}, {"b", std::string("\0\xff", 2)}, {"a", "2"}, {"c", ""}};
+  s.multi_set(pairs, soon());
+  const std::vector<std::string> names{"b", "a", "c", "a"};
+  const std::vector<std::string> values{std::string("\0\xff", 2), "2", "", "2"};
+  CHECK(s.multi_get(names, soon()) == values);
+  CHECK(s.multi_get(names, in(-1s)) == values);  // however late it is
+  CHECK(s.multi_get(std::vector<std::string>{}, in(0s)).empty());
+  s.multi_set(std::vector<cohort::key_value>{}, soon());
+  CHECK(s.num_keys("", soon()) == 5);
+  const failure late = failure_of([&] { (void)s.multi_get(std::vector<std::string>{"a", "x", "b", "y"}, in(20ms)); });
+  CHECK(late.code == cohort::errc::timed_out);
+  CHECK(late.says("multi_get: missing: \""));
+  CHECK(late.says("y\" (2 of 4) after "));
+
+  // All or nothing.
+  const std::vector<cohort::key_value> bad{{"fresh", "1"}, {std::string(1025, 'k'), "2"}};
+  CHECK(failure_of([&] { s.multi_set(bad, soon()); }).says(" bytes, the limit is 1024"));
+  CHECK(s.try_get("fresh", soon()) == std::nullopt);
+  CHECK(failure_of([&] {
+          s.multi_set(std::vector<cohort::key_value>{{"", "1"}}, soon());
+        }).says("multi_set: the key is empty"));
+  CHECK(
+      failure_of([&] { (void)s.multi_get(std::vector<std::string>{""}, soon()); }).says("multi_get: the key is empty"));
+  CHECK(failure_of([&] { s.append("", "x", soon()); }).says("append: the key is empty"));
+}
+
+template <cohort::store S>
+void check_several_limits(S& s) {
+  const std::string half(std::size_t{5} << 20, 'h');
+  s.multi_set(std::vector<cohort::key_value>{{"h1", half}, {"h2", half}, {"h3", half}}, soon());
+  CHECK(s.multi_get(std::vector<std::string>{"h3"}, soon()).front() == half);
+  const failure much = failure_of([&] { (void)s.multi_get(std::vector<std::string>{"h1", "h2"}, soon()); });
+  CHECK(much.code == cohort::errc::store_failed);
+  CHECK(much.text ==
+        "multi_get: 2 keys hold 10485760 bytes together, the limit for one call is 8388608; use several calls");
+  const failure more = failure_of([&] {
+    s.multi_set(std::vector<cohort::key_value>{{"h1", half}, {"h2", half}, {"h3", half}, {"h4", half}}, soon());
+  });
+  CHECK(more.code == cohort::errc::store_failed);
+  CHECK(more.says("multi_set: 4 keys and values of "));
+  CHECK(more.says(" bytes, the limit for one call is 16777216; use several calls"));
+  const failure long_one = failure_of([&] { s.append("h1", half, soon()); });
+  CHECK(long_one.code == cohort::errc::store_failed);
+  CHECK(long_one.says("append: 5242880 bytes to the 5242880 of \""));
+  CHECK(long_one.says("h1\", the limit is 8388608"));
+  CHECK(s.get("h1", soon()).size() == half.size());
+  CHECK(failure_of([&] { s.queue_push("q", half + half, soon()); }).says("queue_push: a value of 10485760 bytes for"));
+}
+
+template <cohort::store S>
+void check_queue(S& s) {
+  CHECK(s.queue_len("q", soon()) == 0);
+  CHECK(s.try_queue_pop("q", soon()) == std::nullopt);
+  s.queue_push("q", "first", soon());
+  s.queue_push("q", "", soon());
+  s.queue_push("q", std::string("\0\xff", 2), soon());
+  CHECK(s.queue_len("q", soon()) == 3);
+  CHECK(s.check(std::vector<std::string>{"q"}, soon()));
+  CHECK(s.num_keys("", soon()) == 1);
+  CHECK(s.wait_until(std::vector<std::string>{"q"}, in(0s)).empty());
+  CHECK(s.queue_pop("q", soon()) == "first");
+  CHECK(s.try_queue_pop("q", soon()) == "");
+  CHECK(s.queue_pop("q", in(-1s)) == std::string("\0\xff", 2));  // what is there is given, however late it is
+  CHECK(s.queue_len("q", soon()) == 0);
+  // An empty queue is an absent key.
+  CHECK_FALSE(s.check(std::vector<std::string>{"q"}, soon()));
+  CHECK(s.num_keys("", soon()) == 0);
+  CHECK_FALSE(s.delete_key("q", soon()));
+  const failure late = failure_of([&] { (void)s.queue_pop("q", in(20ms)); });
+  CHECK(late.code == cohort::errc::timed_out);
+  CHECK(late.says("queue_pop: no item for \""));
+  CHECK(late.says("q\" came within "));
+  CHECK(late.says(" in the store "));
+  s.set("q", "a value now", soon());
+  CHECK(s.delete_key("q", soon()));
+  s.queue_push("q", "dropped", soon());
+  CHECK(s.delete_key("q", soon()));
+  CHECK(s.queue_len("q", soon()) == 0);
+}
+
+template <cohort::store S>
+void check_kinds(S& s) {
+  s.queue_push("q", "item", soon());
+  s.queue_push("q", "item", soon());
+  s.set("v", "value", soon());
+  const std::vector<std::string> q{"q"};
+  const auto wants_value = [&](const std::string& call, const auto& body) {
+    CAPTURE(call);
+    const failure f = failure_of(body);
+    CHECK(f.code == cohort::errc::store_failed);
+    CHECK(f.text.starts_with(call + ": key \""));
+    CHECK(f.says("q\" holds a queue of 2 items, expected a value; use queue_pop, or delete_key first"));
+  };
+  wants_value("set", [&] { s.set("q", "x", soon()); });
+  wants_value("get", [&] { (void)s.get("q", soon()); });
+  wants_value("try_get", [&] { (void)s.try_get("q", soon()); });
+  wants_value("add", [&] { s.add("q", 1, soon()); });
+  wants_value("append", [&] { s.append("q", "x", soon()); });
+  wants_value("compare_set", [&] { s.compare_set("q", "", "x", soon()); });
+  wants_value("multi_get", [&] { (void)s.multi_get(q, soon()); });
+  wants_value("multi_set", [&] { s.multi_set(std::vector<cohort::key_value>{{"n", "1"}, {"q", "x"}}, soon()); });
+  CHECK(s.try_get("n", soon()) == std::nullopt);
+  const auto wants_queue = [&](const std::string& call, const auto& body) {
+    CAPTURE(call);
+    const failure f = failure_of(body);
+    CHECK(f.code == cohort::errc::store_failed);
+    CHECK(f.text.starts_with(call + ": key \""));
+    CHECK(f.says("v\" holds a value of 5 bytes, expected a queue; use get, or delete_key first"));
+  };
+  wants_queue("queue_push", [&] { s.queue_push("v", "x", soon()); });
+  wants_queue("queue_pop", [&] { (void)s.queue_pop("v", soon()); });
+  wants_queue("try_queue_pop", [&] { (void)s.try_queue_pop("v", soon()); });
+  wants_queue("queue_len", [&] { (void)s.queue_len("v", soon()); });
+  CHECK(failure_of([&] { s.queue_push("", "x", soon()); }).says("queue_push: the key is empty"));
+  CHECK(failure_of([&] { (void)s.queue_pop("", soon()); }).says("queue_pop: the key is empty"));
+  CHECK(s.queue_len("q", soon()) == 2);
+  CHECK(s.get("v", soon()) == "value");
+}
+
+/// Threads that wait while others bring what they wait for.
+template <class Make>
+void check_queue_across_handles(const Make& make) {
+  auto mine = make();
+  constexpr int consumers = 3;
+  constexpr int items = 60;
+  std::vector<std::vector<int>> got(consumers);
+  std::vector<std::thread> threads;
+  for (int c = 0; c < consumers; ++c) {
+    threads.emplace_back([&make, &mine_got = got[static_cast<std::size_t>(c)]] {
+      auto theirs = make();
+      for (;;) {
+        const int item = std::stoi(theirs.queue_pop("work", soon()));
+        if (item < 0) return;
+        mine_got.push_back(item);
+      }
+    });
+  }
+  for (int i = 0; i < items; ++i) mine.queue_push("work", std::to_string(i), soon());
+  for (int c = 0; c < consumers; ++c) mine.queue_push("work", "-1", soon());
+  for (std::thread& t : threads) t.join();
+  std::vector<int> all;
+  for (const std::vector<int>& each : got) {
+    CHECK(std::is_sorted(each.begin(), each.end()));  // first in, first out
+    all.insert(all.end(), each.begin(), each.end());
+  }
+  std::sort(all.begin(), all.end());
+  REQUIRE(all.size() == items);
+  for (int i = 0; i < items; ++i) CHECK(all[static_cast<std::size_t>(i)] == i);
+  CHECK(mine.queue_len("work", soon()) == 0);
+
+  // What comes is of the other kind: whoever waits is told at once.
+  const auto kind_error = [&](const auto& wait, const auto& bring) {
+    failure seen;
+    std::thread waiter([&] {
+      auto theirs = make();
+      theirs.set("ready", "", soon());
+      seen = failure_of([&] { wait(theirs); });
+    });
+    mine.wait(std::vector<std::string>{"ready"}, soon());
+    mine.delete_key("ready", soon());
+    bring();  // before or after the waiter waits: it is the same error
+    waiter.join();
+    CHECK(seen.code == cohort::errc::store_failed);
+    return seen.text;
+  };
+  CHECK(kind_error([](auto& s) { (void)s.get("k1", soon()); }, [&] { mine.queue_push("k1", "x", soon()); })
+            .find("k1\" holds a queue of 1 items, expected a value") != std::string::npos);
+  CHECK(kind_error([](auto& s) { (void)s.queue_pop("k2", soon()); }, [&] { mine.set("k2", "x", soon()); })
+            .find("k2\" holds a value of 1 bytes, expected a queue") != std::string::npos);
+
+  std::thread reader([&make] {
+    auto theirs = make();
+    theirs.set("reading", "", soon());
+    CHECK(theirs.multi_get(std::vector<std::string>{"m1", "m2", "m3"}, soon()) ==
+          std::vector<std::string>{"1", "2", "3"});
+  });
+  mine.wait(std::vector<std::string>{"reading"}, soon());
+  mine.set("m2", "2", soon());
+  mine.multi_set(std::vector<cohort::key_value>{{"m1", "1"}, {"m3", "3"}}, soon());
+  reader.join();
+
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 3; ++t) {
+    writers.emplace_back([&make, t] {
+      auto theirs = make();
+      for (int i = 0; i < 30; ++i) theirs.append("letters", std::string(1, static_cast<char>('a' + t)), soon());
+    });
+  }
+  for (std::thread& t : writers) t.join();
+  const std::string letters = mine.get("letters", soon());
+  for (const char c : {'a', 'b', 'c'}) CHECK(std::count(letters.begin(), letters.end(), c) == 30);
+}
+
 /// `make()` gives a new handle to the table each time, for a thread of its own.
 template <class Make>
 void check_across_handles(const Make& make) {
@@ -205,7 +413,12 @@ void check_store(const Fresh& fresh) {
   each([](auto& s) { check_compare_set(s); });
   each([](auto& s) { check_waiting(s); });
   each([](auto& s) { check_limits(s); });
+  each([](auto& s) { check_several(s); });
+  each([](auto& s) { check_several_limits(s); });
+  each([](auto& s) { check_queue(s); });
+  each([](auto& s) { check_kinds(s); });
   check_across_handles(fresh());
+  check_queue_across_handles(fresh());
 }
 
 }  // namespace store_test

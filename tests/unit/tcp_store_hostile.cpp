@@ -133,7 +133,7 @@ TEST_CASE("tcp_store: more waiting calls than one client may have") {
   const cohort::detail::reply_head reply = cohort::detail::decode_reply_head(bytes);
   CHECK(reply.id == 64);
   CHECK(reply.status == static_cast<std::uint32_t>(errc::store_failed));
-  CHECK(greedy.receive(reply.size).find("the limits are 64 calls and 131072 keys") != std::string::npos);
+  CHECK(greedy.receive(reply.size).find("the limits are 64 calls and items and 131072 keys") != std::string::npos);
   check_service(server);
   tcp_store s = connect_to(server);
   s.set("k", "v", soon());  // the other 64 are answered

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -26,7 +27,8 @@ namespace cohort::detail {
 /// a value. A process that is killed while it appends leaves bytes behind the end, which the next one overwrites.
 class file_log {
  public:
-  enum class record_kind : std::uint8_t { set = 1, erase = 2 };
+  enum class record_kind : std::uint8_t { set = 1, erase, append, push, pop };
+  static constexpr std::uint8_t record_kinds = 5;
   static constexpr std::uint64_t header_bytes = 64;
   static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
@@ -94,7 +96,7 @@ class file_log {
       const auto kind = static_cast<record_kind>(head[0]);
       const std::uint64_t key_size = get_little<std::uint32_t>(head + 4);
       const std::uint64_t value_size = get_little<std::uint32_t>(head + 8);
-      if (kind != record_kind::set && kind != record_kind::erase) malformed(at, "a record of an unknown kind");
+      if (head[0] == 0 || head[0] > record_kinds) malformed(at, "a record of an unknown kind");
       if (key_size == 0 || key_size > limits.key || value_size > limits.value) malformed(at, "a length out of bounds");
       if (key_size + value_size > end - at - record_bytes) malformed(at, "a record that reaches past the end");
       body.resize(static_cast<std::size_t>(key_size + value_size));
@@ -106,24 +108,28 @@ class file_log {
     }
   }
 
-  /// Appends one record. Needs the exclusive lock, and every record read.
-  void append(record_kind kind, std::string_view key, std::string_view value) {
-    std::string record;
-    byte_writer to(record);
-    to.number(static_cast<std::uint32_t>(kind)).number(static_cast<std::uint32_t>(key.size()));
-    to.number(static_cast<std::uint32_t>(value.size()));
-    std::string body(key);
-    body += value;
-    to.number(check_sum(reinterpret_cast<const unsigned char*>(record.data()), body));
-    record += body;
-    const std::uint64_t end = read_to_ + record.size();
+  struct entry {
+    record_kind kind;
+    std::string_view key;
+    std::string_view value;
+  };
+  /// Appends records, all or none of which a process that is killed meanwhile leaves behind. Needs the exclusive lock,
+  /// and every record read.
+  void append(std::span<const entry> entries) {
+    std::string records;
+    for (const entry& e : entries) put_record(e, records);
+    const std::uint64_t end = read_to_ + records.size();
     if (end > most_bytes)
       refuse("is full: it keeps every change and is limited to " + std::to_string(most_bytes) + " bytes");
-    write_at(read_to_, record);
+    write_at(read_to_, records);
     std::string mark;
     byte_writer(mark).number(end);
     write_at(end_offset, mark);
     read_to_ = end;
+  }
+  void append(record_kind kind, std::string_view key, std::string_view value) {
+    const entry one{kind, key, value};
+    append({&one, 1});
   }
 
   [[nodiscard]] std::string describe() const { return "the store in file " + path_; }
@@ -147,6 +153,18 @@ class file_log {
   }
 
   [[noreturn]] void refuse(const std::string& why) const { throw error(errc::store_failed, describe() + " " + why); }
+  static void put_record(const entry& e, std::string& out) {
+    std::string head;
+    byte_writer to(head);
+    to.number(static_cast<std::uint32_t>(e.kind)).number(static_cast<std::uint32_t>(e.key.size()));
+    to.number(static_cast<std::uint32_t>(e.value.size()));
+    std::string body(e.key);
+    body += e.value;
+    to.number(check_sum(reinterpret_cast<const unsigned char*>(head.data()), body));
+    out += head;
+    out += body;
+  }
+
   [[noreturn]] void malformed(std::uint64_t offset, const std::string& what) const {
     refuse("is malformed at offset " + std::to_string(offset) + ": " + what + "; remove it and start the job again");
   }

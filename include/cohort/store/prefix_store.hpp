@@ -36,6 +36,17 @@ class prefix_store {
   std::string compare_set(std::string_view key, std::string_view expected, std::string_view desired, deadline until) {
     return inner_.compare_set(full(key), expected, desired, until);
   }
+  std::size_t append(std::string_view key, std::string_view value, deadline until) {
+    return inner_.append(full(key), value, until);
+  }
+  [[nodiscard]] std::vector<std::string> multi_get(std::span<const std::string> keys, deadline until) {
+    return inner_.multi_get(full(keys), until);
+  }
+  void multi_set(std::span<const key_value> pairs, deadline until) {
+    std::vector<key_value> whole(pairs.begin(), pairs.end());
+    for (key_value& pair : whole) pair.first = full(pair.first);
+    inner_.multi_set(whole, until);
+  }
   [[nodiscard]] std::vector<std::string> wait_until(std::span<const std::string> keys, deadline until) {
     std::vector<std::string> missing = inner_.wait_until(full(keys), until);
     for (std::string& key : missing) key.erase(0, prefix_.size());
@@ -48,6 +59,18 @@ class prefix_store {
   bool delete_key(std::string_view key, deadline until) { return inner_.delete_key(full(key), until); }
   [[nodiscard]] std::size_t num_keys(std::string_view prefix, deadline until) {
     return inner_.num_keys(prefix_ + std::string(prefix), until);
+  }
+  void queue_push(std::string_view key, std::string_view item, deadline until) {
+    inner_.queue_push(full(key), item, until);
+  }
+  [[nodiscard]] std::string queue_pop(std::string_view key, deadline until) {
+    return inner_.queue_pop(full(key), until);
+  }
+  [[nodiscard]] std::optional<std::string> try_queue_pop(std::string_view key, deadline until) {
+    return inner_.try_queue_pop(full(key), until);
+  }
+  [[nodiscard]] std::size_t queue_len(std::string_view key, deadline until) {
+    return inner_.queue_len(full(key), until);
   }
   [[nodiscard]] std::string describe() const { return inner_.describe(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Who waits for which keys, so that a set wakes exactly those whose last key it was. Pure bookkeeping of the TCP
+// Who waits for which keys, so that a change wakes exactly those whose last key it was. Pure bookkeeping of the TCP
 // store's server.
 #pragma once
 
@@ -56,7 +56,7 @@ class wait_book {
     if (found == waits_.end()) return absent;
     const std::vector<std::string>& keys = found->second.keys;
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (table.find(keys[i]) == nullptr) absent.push_back(static_cast<std::uint32_t>(i));
+      if (!table.exists(keys[i])) absent.push_back(static_cast<std::uint32_t>(i));
     }
     return absent;
   }
@@ -86,7 +86,7 @@ class wait_book {
   bool watch_missing(ticket who, wait& entry, const store_table& table) {
     entry.watched = 0;
     for (const std::string& key : entry.keys) {
-      if (table.find(key) == nullptr && watchers_[key].insert(who).second) ++entry.watched;
+      if (!table.exists(key) && watchers_[key].insert(who).second) ++entry.watched;
     }
     return entry.watched == 0;
   }

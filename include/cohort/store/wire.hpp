@@ -12,32 +12,59 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace cohort::detail {
 
-enum class store_call : std::uint32_t { set = 1, get, try_get, add, compare_set, wait, delete_key, num_keys };
+enum class store_call : std::uint32_t {
+  set = 1,
+  get,
+  try_get,
+  add,
+  compare_set,
+  wait,
+  delete_key,
+  num_keys,
+  append,
+  multi_get,
+  multi_set,
+  queue_push,
+  queue_pop,
+  try_queue_pop,
+  queue_len,
+  queue_taken,  ///< "the item of that reply has arrived": has no reply itself
+  forget,       ///< "nobody waits for that reply any more, its item may go back": has no reply either
+};
+inline constexpr std::uint32_t store_calls = 17;
 
 [[nodiscard]] constexpr std::string_view name_of(store_call call) noexcept {
   switch (call) {
-    case store_call::set:
-      return "set";
-    case store_call::get:
-      return "get";
-    case store_call::try_get:
-      return "try_get";
-    case store_call::add:
-      return "add";
-    case store_call::compare_set:
-      return "compare_set";
-    case store_call::wait:
-      return "wait";
-    case store_call::delete_key:
-      return "delete_key";
-    case store_call::num_keys:
-      return "num_keys";
+    case store_call::set: return "set";
+    case store_call::get: return "get";
+    case store_call::try_get: return "try_get";
+    case store_call::add: return "add";
+    case store_call::compare_set: return "compare_set";
+    case store_call::wait: return "wait";
+    case store_call::delete_key: return "delete_key";
+    case store_call::num_keys: return "num_keys";
+    case store_call::append: return "append";
+    case store_call::multi_get: return "multi_get";
+    case store_call::multi_set: return "multi_set";
+    case store_call::queue_push: return "queue_push";
+    case store_call::queue_pop: return "queue_pop";
+    case store_call::try_queue_pop: return "try_queue_pop";
+    case store_call::queue_len: return "queue_len";
+    case store_call::queue_taken: return "queue_taken";
+    case store_call::forget: return "forget";
   }
   return "unknown call";
+}
+
+/// Whether it is answered only when there is something, or at its deadline.
+[[nodiscard]] constexpr bool may_wait(store_call call) noexcept {
+  return call == store_call::get || call == store_call::wait || call == store_call::multi_get ||
+         call == store_call::queue_pop;
 }
 
 /// In front of every request.
@@ -45,7 +72,7 @@ struct request_head {
   std::uint32_t size = 0;  ///< bytes that follow
   std::uint32_t id = 0;    ///< comes back in the reply
   store_call call = store_call::set;
-  std::uint64_t patience_ms = 0;  ///< how long get and wait may wait
+  std::uint64_t patience_ms = 0;  ///< how long a call that may wait does
 };
 inline constexpr std::size_t request_head_size = 24;
 
@@ -100,20 +127,50 @@ struct request_body {
   std::string_view value{};
   std::string_view expected{};
   std::int64_t amount = 0;
-  std::vector<std::string> keys{};
+  std::uint32_t earlier = 0;        ///< of queue_taken and forget: the id of the request that is meant
+  std::vector<std::string> keys{};  ///< of wait and multi_get
+  std::vector<key_value> pairs{};   ///< of multi_set
 };
 
-inline void encode(store_call call, const request_body& body, std::span<const std::string> keys, std::string& out) {
+/// The keys or pairs of a caller, which are not copied into a request_body first.
+struct request_lists {
+  std::span<const std::string> keys{};
+  std::span<const key_value> pairs{};
+};
+
+inline void encode(store_call call, const request_body& body, const request_lists& lists, std::string& out) {
   byte_writer to(out);
-  if (call == store_call::wait) {
-    to.number(static_cast<std::uint32_t>(keys.size()));
-    for (const std::string& key : keys) to.text(key);
-    return;
+  switch (call) {
+    case store_call::wait:
+    case store_call::multi_get:
+      to.number(static_cast<std::uint32_t>(lists.keys.size()));
+      for (const std::string& key : lists.keys) to.text(key);
+      return;
+    case store_call::multi_set:
+      to.number(static_cast<std::uint32_t>(lists.pairs.size()));
+      for (const auto& [key, value] : lists.pairs) to.text(key).text(value);
+      return;
+    case store_call::queue_taken:
+    case store_call::forget: to.number(body.earlier); return;
+    case store_call::set:
+    case store_call::append:
+    case store_call::queue_push: to.text(body.key).text(body.value); return;
+    case store_call::add: to.text(body.key).number(static_cast<std::uint64_t>(body.amount)); return;
+    case store_call::compare_set: to.text(body.key).text(body.expected).text(body.value); return;
+    default: to.text(body.key);
   }
-  to.text(body.key);
-  if (call == store_call::set) to.text(body.value);
-  if (call == store_call::add) to.number(static_cast<std::uint64_t>(body.amount));
-  if (call == store_call::compare_set) to.text(body.expected).text(body.value);
+}
+
+/// A whole request; the size in its head is filled in.
+[[nodiscard]] inline std::string encoded_request(request_head head, const request_body& body,
+                                                 const request_lists& lists) {
+  std::string bytes;
+  encode(head, bytes);
+  encode(head.call, body, lists, bytes);
+  head.size = static_cast<std::uint32_t>(bytes.size() - request_head_size);
+  std::string front;
+  encode(head, front);
+  return bytes.replace(0, front.size(), front);
 }
 
 /// The body of a request, its views into `bytes`; nothing unless every byte is accounted for.
@@ -121,21 +178,65 @@ inline void encode(store_call call, const request_body& body, std::span<const st
                                                                      const store_limits& limits) {
   request_body body;
   byte_reader from(bytes);
-  if (call == store_call::wait) {
-    const std::size_t count = from.number<std::uint32_t>();
-    if (count > limits.keys || count > from.left() / 4) return std::nullopt;  // each takes 4 bytes at least
-    body.keys.reserve(count);
-    for (std::size_t i = 0; i < count && from.good(); ++i) body.keys.emplace_back(from.text(limits.key));
-    return from.complete() ? std::optional(std::move(body)) : std::nullopt;
-  }
-  body.key = from.text(limits.key);
-  if (call == store_call::set) body.value = from.text(limits.value);
-  if (call == store_call::add) body.amount = static_cast<std::int64_t>(from.number<std::uint64_t>());
-  if (call == store_call::compare_set) {
-    body.expected = from.text(limits.value);
-    body.value = from.text(limits.value);
+  // A count is believed when so many entries, each with its lengths of 4 bytes, fit into what is left.
+  const auto count = [&](std::size_t lengths) -> std::optional<std::size_t> {
+    const std::size_t n = from.number<std::uint32_t>();
+    return n <= limits.keys && n <= from.left() / (4 * lengths) ? std::optional(n) : std::nullopt;
+  };
+  switch (call) {
+    case store_call::wait:
+    case store_call::multi_get: {
+      const std::optional<std::size_t> n = count(1);
+      if (!n) return std::nullopt;
+      body.keys.reserve(*n);
+      for (std::size_t i = 0; i < *n && from.good(); ++i) body.keys.emplace_back(from.text(limits.key));
+      break;
+    }
+    case store_call::multi_set: {
+      const std::optional<std::size_t> n = count(2);
+      if (!n) return std::nullopt;
+      body.pairs.reserve(*n);
+      for (std::size_t i = 0; i < *n && from.good(); ++i) {
+        const std::string_view key = from.text(limits.key);
+        body.pairs.emplace_back(key, from.text(limits.value));
+      }
+      break;
+    }
+    case store_call::queue_taken:
+    case store_call::forget: body.earlier = from.number<std::uint32_t>(); break;
+    case store_call::set:
+    case store_call::append:
+    case store_call::queue_push:
+      body.key = from.text(limits.key);
+      body.value = from.text(limits.value);
+      break;
+    case store_call::add:
+      body.key = from.text(limits.key);
+      body.amount = static_cast<std::int64_t>(from.number<std::uint64_t>());
+      break;
+    case store_call::compare_set:
+      body.key = from.text(limits.key);
+      body.expected = from.text(limits.value);
+      body.value = from.text(limits.value);
+      break;
+    default: body.key = from.text(limits.key);
   }
   return from.complete() ? std::optional(std::move(body)) : std::nullopt;
+}
+
+/// The values of a multi_get as the body of its reply, and back; nothing unless there are `count` and no more.
+[[nodiscard]] inline std::string encode_values(std::span<const std::string> values) {
+  std::string bytes;
+  byte_writer to(bytes);
+  for (const std::string& value : values) to.text(value);
+  return bytes;
+}
+[[nodiscard]] inline std::optional<std::vector<std::string>> decode_values(std::string_view bytes, std::size_t count,
+                                                                           const store_limits& limits) {
+  std::vector<std::string> values;
+  byte_reader from(bytes);
+  for (std::size_t i = 0; i < count && from.good(); ++i) values.emplace_back(from.text(limits.value));
+  return from.complete() ? std::optional(std::move(values)) : std::nullopt;
 }
 
 }  // namespace cohort::detail

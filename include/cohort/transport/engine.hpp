@@ -5,6 +5,7 @@
 
 #include <cohort/detail/byte_buffer.hpp>
 #include <cohort/detail/config.hpp>
+#include <cohort/detail/inbox.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/fault.hpp>
 #include <cohort/transport/request.hpp>
@@ -56,6 +57,16 @@ class engine {
     ready_.push_back({resume, argument});
     if (turn_depth_ == 0) schedule_turn();
   }
+  /// Where other threads leave what this engine's thread is to resume.
+  [[nodiscard]] const std::shared_ptr<detail::inbox>& inbox() {
+    if (!inbox_) {
+      inbox_ = std::make_shared<detail::inbox>();
+      inbox_->add(bell());
+    }
+    return inbox_;
+  }
+  /// The engine that is resuming coroutines on this thread now; null when none is.
+  [[nodiscard]] static engine* resuming() noexcept { return innermost(); }
   /// Takes back every resumption with this argument: what it would resume is being destroyed.
   void forget(const void* argument) noexcept;
 
@@ -121,6 +132,10 @@ class engine {
   virtual void collect_faults(std::vector<std::shared_ptr<const fault>>& into) = 0;
   virtual void group_added(group&) {}
   virtual void group_removed(group&) {}
+  /// No other thread rings this engine any more. First thing in the destructor of whoever implements `wake`.
+  void silence() noexcept {
+    if (inbox_) inbox_->remove(bell());
+  }
   /// The last communicator of this world on this rank is gone: say goodbye.
   virtual void leave() {}
 
@@ -134,6 +149,13 @@ class engine {
     void* argument;
   };
 
+  [[nodiscard]] detail::inbox::bell bell() noexcept {
+    return {[](void* p) noexcept { static_cast<engine*>(p)->request_attention(); }, this};
+  }
+  static engine*& innermost() noexcept {
+    static thread_local engine* now = nullptr;
+    return now;
+  }
   void check_deadlines(clock::time_point now);
   [[nodiscard]] fault overdue(const call& c, clock::time_point now) const;
   void report_and_deliver(fault f, const group& where) {
@@ -152,6 +174,7 @@ class engine {
   std::vector<group*> groups_{};
   std::unordered_map<std::uint64_t, group*> by_context_{};
   detail::buffer_cache scratch_{};
+  std::shared_ptr<detail::inbox> inbox_{};
 };
 
 template <class Done>

@@ -7,24 +7,16 @@
 #include <cohort/store.hpp>
 #include <cohort/store/table.hpp>
 #include <cohort/store/wire.hpp>
-#include <cohort/transport/hello.hpp>
-#include <cohort/transport/tcp_address.hpp>
-#include <cohort/transport/tcp_timed.hpp>
-#include <cohort/uri.hpp>
+#include <cohort/transport/tcp_store_link.hpp>
 
 #include <boost/asio/buffer.hpp>
-
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,15 +24,6 @@
 #include <vector>
 
 namespace cohort {
-
-struct tcp_store_options {
-  endpoint where{};
-  std::string run_id{};
-  std::uint32_t epoch = 0;
-  int world_size = 0;  ///< told to the server
-  int rank = -1;       ///< told to the server; -1 for a tool that is no rank
-  std::string secret{};
-};
 
 /// A client of a tcp_store_server.
 ///
@@ -53,10 +36,7 @@ struct tcp_store_options {
 /// Cost:      one round trip per call
 class tcp_store {
  public:
-  tcp_store(const tcp_store_options& options, deadline until)
-      : options_(options), link_(std::make_unique<transport::timed_connection>()) {
-    connect(until);
-  }
+  tcp_store(const tcp_store_options& options, deadline until) : link_(options, until) {}
 
   void set(std::string_view key, std::string_view value, deadline until) {
     check(detail::store_call::set, key, value);
@@ -97,6 +77,14 @@ class tcp_store {
     return static_cast<std::int64_t>(number(ask(detail::store_call::add, body, {}, until)));
   }
 
+  std::size_t append(std::string_view key, std::string_view value, deadline until) {
+    check(detail::store_call::append, key, value);
+    detail::request_body body;
+    body.key = key;
+    body.value = value;
+    return static_cast<std::size_t>(number(ask(detail::store_call::append, body, {}, until)));
+  }
+
   std::string compare_set(std::string_view key, std::string_view expected, std::string_view desired, deadline until) {
     check(detail::store_call::compare_set, key, desired);
     detail::check_store_value(limits_, "compare_set", key, expected);
@@ -107,25 +95,35 @@ class tcp_store {
     return ask(detail::store_call::compare_set, body, {}, until).body;
   }
 
+  [[nodiscard]] std::vector<std::string> multi_get(std::span<const std::string> keys, deadline until) {
+    for (const std::string& key : keys) detail::check_store_key(limits_, "multi_get", key);
+    const auto started = std::chrono::steady_clock::now();
+    const answer got = ask(detail::store_call::multi_get, {}, {keys, {}}, until);
+    if (got.status != 0) {
+      throw detail::missing_keys_error("multi_get", missing_of(got, keys), keys.size(),
+                                       std::chrono::steady_clock::now() - started, describe());
+    }
+    auto values = detail::decode_values(got.body, keys.size(), limits_);
+    if (!values) link_.fail("multi_get", errc::protocol_error, "sent values that are none");
+    return *std::move(values);
+  }
+
+  void multi_set(std::span<const key_value> pairs, deadline until) {
+    for (const auto& [key, value] : pairs) check(detail::store_call::multi_set, key, value);
+    detail::check_multi_set_size(limits_, pairs);
+    (void)ask(detail::store_call::multi_set, {}, {{}, pairs}, until);
+  }
+
   [[nodiscard]] std::vector<std::string> wait_until(std::span<const std::string> keys, deadline until) {
     for (const std::string& key : keys) detail::check_store_key(limits_, "wait", key);
-    const answer got = ask(detail::store_call::wait, {}, keys, until);
-    std::vector<std::string> missing;
-    if (got.status == 0) return missing;
-    detail::byte_reader from(got.body);
-    while (from.left() > 0) {
-      const std::size_t index = from.number<std::uint32_t>();
-      if (!from.good() || index >= keys.size())
-        fail("wait", errc::protocol_error, "the reply names keys that were not asked for");
-      missing.push_back(keys[index]);
-    }
-    return missing;
+    const answer got = ask(detail::store_call::wait, {}, {keys, {}}, until);
+    return got.status == 0 ? std::vector<std::string>{} : missing_of(got, keys);
   }
   void wait(std::span<const std::string> keys, deadline until) { detail::wait_or_throw(*this, keys, until); }
 
   [[nodiscard]] bool check(std::span<const std::string> keys, deadline until) {
     for (const std::string& key : keys) detail::check_store_key(limits_, "check", key);
-    return ask(detail::store_call::wait, {}, keys, until, false).status == 0;
+    return ask(detail::store_call::wait, {}, {keys, {}}, until, false).status == 0;
   }
 
   bool delete_key(std::string_view key, deadline until) {
@@ -142,7 +140,46 @@ class tcp_store {
     return static_cast<std::size_t>(number(ask(detail::store_call::num_keys, body, {}, until)));
   }
 
-  [[nodiscard]] std::string describe() const { return "the store at " + to_string(options_.where); }
+  void queue_push(std::string_view key, std::string_view item, deadline until) {
+    check(detail::store_call::queue_push, key, item);
+    detail::request_body body;
+    body.key = key;
+    body.value = item;
+    (void)ask(detail::store_call::queue_push, body, {}, until);
+  }
+
+  [[nodiscard]] std::string queue_pop(std::string_view key, deadline until) {
+    check(detail::store_call::queue_pop, key, {});
+    const auto started = std::chrono::steady_clock::now();
+    detail::request_body body;
+    body.key = key;
+    answer got = ask(detail::store_call::queue_pop, body, {}, until);
+    if (got.status != 0) {
+      throw detail::empty_queue_error(key, std::chrono::steady_clock::now() - started, describe());
+    }
+    confirm("queue_pop", until);
+    return std::move(got.body);
+  }
+
+  [[nodiscard]] std::optional<std::string> try_queue_pop(std::string_view key, deadline until) {
+    check(detail::store_call::try_queue_pop, key, {});
+    detail::request_body body;
+    body.key = key;
+    answer got = ask(detail::store_call::try_queue_pop, body, {}, until);
+    if (got.body.empty()) return std::nullopt;
+    confirm("try_queue_pop", until);
+    got.body.erase(0, 1);
+    return std::move(got.body);
+  }
+
+  [[nodiscard]] std::size_t queue_len(std::string_view key, deadline until) {
+    check(detail::store_call::queue_len, key, {});
+    detail::request_body body;
+    body.key = key;
+    return static_cast<std::size_t>(number(ask(detail::store_call::queue_len, body, {}, until)));
+  }
+
+  [[nodiscard]] std::string describe() const { return link_.describe(); }
 
  private:
   struct answer {
@@ -155,50 +192,62 @@ class tcp_store {
     detail::check_store_value(limits_, detail::name_of(call), key, value);
   }
 
-  [[noreturn]] void fail(std::string_view doing, errc code, const std::string& what) const {
-    error_details details;
-    details.rank = options_.rank;
-    details.operation = std::string(doing);
-    throw error(code, std::string(doing) + ": " + describe() + " " + what, details);
+  /// Tells the server that the item of the last reply has arrived. Until it has heard that, the item goes back to its
+  /// queue should this connection end.
+  void confirm(std::string_view name, deadline until) {
+    detail::request_head head;
+    head.call = detail::store_call::queue_taken;
+    detail::request_body body;
+    body.earlier = last_id_;
+    const auto now = std::chrono::steady_clock::now();
+    const deadline last = until > deadline::max() - store_grace ? until : std::max(until, now) + store_grace;
+    must(name, link_.connection().write(boost::asio::buffer(detail::encoded_request(head, body, {})), last), now);
+  }
+
+  [[nodiscard]] std::vector<std::string> missing_of(const answer& got, std::span<const std::string> keys) const {
+    std::vector<std::string> missing;
+    detail::byte_reader from(got.body);
+    while (from.left() > 0) {
+      const std::size_t index = from.number<std::uint32_t>();
+      if (!from.good() || index >= keys.size())
+        link_.fail("wait", errc::protocol_error, "sent a reply that names keys which were not asked for");
+      missing.push_back(keys[index]);
+    }
+    return missing;
   }
 
   /// One request and its reply. Whatever leaves the connection in an unknown state ends it.
-  answer ask(detail::store_call call, const detail::request_body& body, std::span<const std::string> keys,
+  answer ask(detail::store_call call, const detail::request_body& body, const detail::request_lists& lists,
              deadline until, bool patient = true) {
     const std::string_view name = detail::name_of(call);
-    if (!link_->is_open()) fail(name, errc::store_failed, "is not connected: " + ended_);
+    if (!link_.connection().is_open()) link_.fail(name, errc::store_failed, "is not connected: " + ended_);
     const auto now = std::chrono::steady_clock::now();
-    const bool waits = patient && (call == detail::store_call::get || call == detail::store_call::wait);
+    const bool waits = patient && detail::may_wait(call);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::max(until, now) - now).count();
 
-    std::string bytes;
-    detail::encode(detail::request_head{}, bytes);
-    detail::encode(call, body, keys, bytes);
     detail::request_head head;
-    head.size = static_cast<std::uint32_t>(bytes.size() - detail::request_head_size);
     head.id = ++last_id_;
     head.call = call;
     head.patience_ms = waits ? std::min(static_cast<std::uint64_t>(left), detail::most_patience_ms) : 0;
-    std::string front;
-    detail::encode(head, front);
-    bytes.replace(0, front.size(), front);
-    if (head.size > detail::largest_request(limits_)) fail(name, errc::store_failed, "takes no request of this size");
+    const std::string bytes = detail::encoded_request(head, body, lists);
+    if (bytes.size() > detail::request_head_size + detail::largest_request(limits_))
+      link_.fail(name, errc::store_failed, "takes no request of this size");
 
     // The server keeps the time of a wait; the grace is for its answer that there is none.
     const deadline last = until > deadline::max() - store_grace ? until : std::max(until, now) + store_grace;
-    must(name, link_->write(boost::asio::buffer(bytes), last), now);
+    must(name, link_.connection().write(boost::asio::buffer(bytes), last), now);
     std::array<unsigned char, detail::reply_head_size> reply{};
-    must(name, link_->read(boost::asio::buffer(reply), last), now);
+    must(name, link_.connection().read(boost::asio::buffer(reply), last), now);
     const detail::reply_head got = detail::decode_reply_head(reply);
     if (got.id != head.id || got.size > detail::largest_reply(limits_)) {
       end("it sent a reply that does not belong to any request");
-      fail(name, errc::protocol_error, "sent a reply that does not belong to the request");
+      link_.fail(name, errc::protocol_error, "sent a reply that does not belong to the request");
     }
     answer result{got.status, std::string(got.size, '\0')};
-    must(name, link_->read(boost::asio::buffer(result.body), last), now);
+    must(name, link_.connection().read(boost::asio::buffer(result.body), last), now);
     if (got.status != 0 && got.status != static_cast<std::uint32_t>(errc::timed_out)) {
       error_details details;
-      details.rank = options_.rank;
+      details.rank = link_.rank();
       details.operation = std::string(name);
       throw error(errc::store_failed, result.body, details);
     }
@@ -207,7 +256,7 @@ class tcp_store {
 
   void end(const std::string& why) {
     ended_ = why;
-    link_->close();
+    link_.connection().close();
   }
 
   void must(std::string_view doing, const boost::system::error_code& code, deadline started) {
@@ -215,82 +264,21 @@ class tcp_store {
     const std::string waited = detail::duration_text(std::chrono::steady_clock::now() - started);
     if (code == boost::asio::error::timed_out) {
       end("it did not answer an earlier call");
-      fail(doing, errc::timed_out, "did not answer within " + waited);
+      link_.fail(doing, errc::timed_out, "did not answer within " + waited);
     }
     end("it went away (" + code.message() + ")");
-    fail(doing, errc::store_failed,
-         "went away during the call (" + code.message() + "); has the process that serves it ended?");
+    link_.fail(doing, errc::store_failed,
+               "went away during the call (" + code.message() + "); has the process that serves it ended?");
   }
 
   [[nodiscard]] std::uint64_t number(const answer& got) {
     detail::byte_reader from(got.body);
     const auto value = from.number<std::uint64_t>();
-    if (!from.complete()) fail("reply", errc::protocol_error, "sent a number that is none");
+    if (!from.complete()) link_.fail("reply", errc::protocol_error, "sent a number that is none");
     return value;
   }
 
-  void connect(deadline until) {
-    const auto started = std::chrono::steady_clock::now();
-    boost::system::error_code last;
-    bool reached = false;
-    for (auto pause = std::chrono::milliseconds(5);; pause = std::min(pause * 2, std::chrono::milliseconds(500))) {
-      const auto found = transport::resolve(options_.where.host, options_.where.port, until);
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        const auto now = std::chrono::steady_clock::now();
-        const auto share = (std::max(until, now) - now) / static_cast<std::int64_t>(found.size() - i);
-        last = link_->connect(found[i], now + share);
-        reached = !last;
-        if (reached && greet(until)) return;
-      }
-      const auto left = until - std::chrono::steady_clock::now();
-      if (left <= std::chrono::nanoseconds(0)) break;
-      const auto rest = std::min<std::chrono::nanoseconds>(pause, left);
-      const timespec nap{0, static_cast<long>(rest.count())};
-      ::nanosleep(&nap, nullptr);
-    }
-    const std::string waited = " for " + detail::duration_text(std::chrono::steady_clock::now() - started);
-    if (reached) fail("connect", errc::store_failed, "accepts connections but has not answered a hello" + waited);
-    throw transport::network_error(
-        "connect to the store at", options_.where, last,
-        waited + "; is rank 0 running, and do MASTER_ADDR and MASTER_PORT name its address?");
-  }
-
-  /// The hello and its answer. False: the connection ended before the answer, which is worth another try.
-  [[nodiscard]] bool greet(deadline until) {
-    transport::hello h;
-    h.role = transport::connection_role::store;
-    h.job = transport::job_id(options_.run_id);
-    h.epoch = options_.epoch;
-    h.pid = static_cast<std::uint32_t>(::getpid());
-    h.world_size = options_.world_size;
-    h.rank = options_.rank;
-    std::random_device entropy;
-    for (unsigned char& byte : h.nonce) byte = static_cast<unsigned char>(entropy() & 0xffU);
-
-    const transport::hello_bytes bytes = transport::sealed(h, options_.secret);
-    if (link_->write(boost::asio::buffer(bytes), until)) return false;
-    transport::hello_bytes reply_bytes{};
-    const std::span all(reply_bytes);
-    if (link_->read(boost::asio::buffer(reply_bytes.data(), 8), until)) return false;
-    if (!transport::begins_as_reply(all.first<8>())) {
-      link_->close();
-      fail("connect", errc::protocol_error,
-           "is not one of cohort: it answers with " + detail::quoted(detail::as_text(all.first(8))));
-    }
-    if (link_->read(boost::asio::buffer(reply_bytes.data() + 8, reply_bytes.size() - 8), until)) return false;
-    const std::optional<transport::hello_reply> reply = transport::decode_reply(reply_bytes);
-    if (!reply->verdict.accepted()) {
-      fail("connect", transport::error_code_of(reply->verdict.field),
-           "refused this process: " + transport::explain(reply->verdict));
-    }
-    if (!transport::is_genuine(reply_bytes, h, options_.secret)) {
-      fail("connect", errc::wrong_job, "could not prove that it knows the job's secret");
-    }
-    return true;
-  }
-
-  tcp_store_options options_;
-  std::unique_ptr<transport::timed_connection> link_;
+  transport::tcp_store_link link_;
   store_limits limits_{};
   std::uint32_t last_id_ = 0;
   std::string ended_{};

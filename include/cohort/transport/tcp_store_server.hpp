@@ -3,6 +3,7 @@
 // every rank talks to it through tcp_store.
 #pragma once
 
+#include <cohort/detail/own_thread.hpp>
 #include <cohort/error.hpp>
 #include <cohort/store.hpp>
 #include <cohort/transport/hello.hpp>
@@ -13,9 +14,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -23,7 +21,6 @@
 #include <memory>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 namespace cohort {
@@ -53,7 +50,7 @@ class tcp_store_server {
   explicit tcp_store_server(const tcp_store_server_options& options)
       : own_(std::make_unique<boost::asio::io_context>(1)) {
     open(*own_, options);
-    start_thread();
+    thread_.start("the store", [this] { run(); });
   }
   /// Serves on the threads that run `context`.
   tcp_store_server(boost::asio::io_context& context, const tcp_store_server_options& options) {
@@ -64,7 +61,7 @@ class tcp_store_server {
   tcp_store_server& operator=(const tcp_store_server&) = delete;
   ~tcp_store_server() {
     if (service_) service_->stop();
-    if (thread_.joinable()) thread_.join();
+    thread_.finish();
   }
 
   /// Where it listens, with the port that the system chose.
@@ -119,21 +116,6 @@ class tcp_store_server {
     return transport::network_error("listen on", at, code, advice);
   }
 
-  /// The program's signals are for its own threads.
-  void start_thread() {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this] { run(); });
-    } catch (const std::system_error& e) {
-      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw error(errc::io_error, std::string("no thread for the store: ") + e.what());
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-
   void run() noexcept {
     for (;;) {
       try {
@@ -147,7 +129,7 @@ class tcp_store_server {
   std::unique_ptr<boost::asio::io_context> own_{};
   std::shared_ptr<transport::tcp_detail::store_service> service_{};
   endpoint where_{};
-  std::thread thread_{};
+  detail::own_thread thread_{};
 };
 
 }  // namespace cohort

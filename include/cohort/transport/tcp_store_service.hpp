@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// The server of the TCP store without its thread: accepts, judges hellos, reads bounded requests, answers them from
-// one table. Everything is asynchronous, so a client that stalls, lies or floods costs only itself.
+// The server of the TCP store without its thread: accepts, judges hellos, reads bounded requests, answers them
+// from one table. Everything is asynchronous, so a client that stalls, lies or floods costs only itself.
 #pragma once
 
-#include <cohort/store/table.hpp>
-#include <cohort/store/wait_book.hpp>
+#include <cohort/store/desk.hpp>
 #include <cohort/store/wire.hpp>
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/tcp_store_session.hpp>
@@ -37,7 +36,7 @@ namespace cohort::transport::tcp_detail {
 /// What one client may cost.
 struct store_budget {
   std::size_t clients = 128;                   ///< accepted ones; as many again may be saying hello
-  std::size_t waits = 64;                      ///< per client
+  std::size_t waits = 64;                      ///< waiting calls and unconfirmed items per client
   std::size_t queued = std::size_t{16} << 20;  ///< bytes of unread replies per client
   std::chrono::nanoseconds hello = std::chrono::seconds(5);
 };
@@ -54,7 +53,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
         expected_(expected),
         secret_(std::move(secret)),
         budget_(budget),
-        table_(limits) {
+        desk_(limits) {
     expected_.secret = secret_;
   }
 
@@ -69,6 +68,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
 
  private:
   using phase = store_session::phase;
+  [[nodiscard]] const store_limits& limits() const noexcept { return desk_.table().limits(); }
   static constexpr std::size_t read_step = std::size_t{64} << 10;
   static constexpr std::size_t pause_reading = std::size_t{1} << 20;
   static constexpr std::size_t most_nonces = std::size_t{1} << 20;
@@ -183,7 +183,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
                                 s->request = detail::decode_request_head(s->head);
                                 s->body.clear();
                                 const bool known = !detail::name_of(s->request.call).starts_with("unknown");
-                                if (!known || s->request.size > detail::largest_request(self->table_.limits())) {
+                                if (!known || s->request.size > detail::largest_request(self->limits())) {
                                   return self->drop(s);
                                 }
                                 self->read_body(s, 0);
@@ -210,79 +210,77 @@ class store_service : public std::enable_shared_from_this<store_service> {
 
   void serve(const session_pointer& s) {
     const detail::request_head request = s->request;
-    const auto body = detail::decode_request_body(request.call, s->body, table_.limits());
+    const auto body = detail::decode_request_body(request.call, s->body, limits());
     if (!body) return drop(s);
-    try {
+    if (request.call == detail::store_call::queue_taken) {
+      const auto item = s->lent.find(body->earlier);
+      if (item == s->lent.end()) return drop(s);
+      desk_.confirm(item->second);
+      s->lent.erase(item);
+    } else if (request.call == detail::store_call::forget) {
+      forget(s, body->earlier);
+    } else {
       carry_out(s, request, *body);
-    } catch (const error& e) {
-      reply(s, request.id, static_cast<std::uint32_t>(e.condition()), std::make_shared<const std::string>(e.what()));
     }
     if (s->body.capacity() > read_step) std::string().swap(s->body);
   }
 
+  /// The client has given up a request. Its answer may be on its way already: then there is nothing to do.
+  void forget(const session_pointer& s, std::uint32_t id) {
+    if (const auto item = s->lent.find(id); item != s->lent.end()) {
+      const std::uint64_t ticket = item->second;
+      s->lent.erase(item);
+      return take_back({ticket});
+    }
+    for (const std::uint64_t ticket : s->waits) {
+      if (waits_.at(ticket)->id != id) continue;
+      desk_.leave(ticket);
+      (void)take(ticket);
+      return;
+    }
+  }
+
   void carry_out(const session_pointer& s, const detail::request_head& request, const detail::request_body& body) {
-    switch (request.call) {
-      case detail::store_call::set:
-        table_.set(body.key, body.value);
-        reply(s, request.id, 0, nullptr);
-        return wake(body.key);
-      case detail::store_call::add: {
-        const std::int64_t sum = table_.add(body.key, body.amount);
-        reply(s, request.id, 0, number(static_cast<std::uint64_t>(sum)));
-        return wake(body.key);
-      }
-      case detail::store_call::compare_set: {
-        const detail::store_change change = table_.compare_set(body.key, body.expected, body.value);
-        reply(s, request.id, 0, std::make_shared<const std::string>(change.result));
-        if (change.writes) wake(body.key);
-        return;
-      }
-      case detail::store_call::try_get: {
-        table_.check_key("try_get", body.key);
-        const auto value = table_.share(body.key);
-        // One byte in front tells a key that is absent from one that holds nothing.
-        return reply(s, request.id, 0, std::make_shared<const std::string>(value ? "+" + *value : std::string()));
-      }
-      case detail::store_call::delete_key:
-        return reply(s, request.id, 0, number(table_.erase(body.key) ? 1 : 0));
-      case detail::store_call::num_keys:
-        return reply(s, request.id, 0, number(table_.count(body.key)));
-      case detail::store_call::get:
-        table_.check_key("get", body.key);
-        if (const auto value = table_.share(body.key)) return reply(s, request.id, 0, value);
-        return enter_wait(s, request, {std::string(body.key)});
-      case detail::store_call::wait:
-        for (const std::string& key : body.keys) table_.check_key("wait", key);
-        if (table_.missing(body.keys).empty()) return reply(s, request.id, 0, nullptr);
-        return enter_wait(s, request, body.keys);
-    }
-  }
-
-  [[nodiscard]] static std::shared_ptr<const std::string> number(std::uint64_t value) {
-    std::string bytes;
-    detail::byte_writer(bytes).number(value);
-    return std::make_shared<const std::string>(std::move(bytes));
-  }
-
-  void enter_wait(const session_pointer& s, const detail::request_head& request, std::vector<std::string> keys) {
-    if (s->waits.size() >= budget_.waits || s->waited_keys + keys.size() > table_.limits().keys) {
-      throw detail::store_error(detail::name_of(request.call),
-                                "this client has " + std::to_string(s->waits.size()) + " calls waiting for " +
-                                    std::to_string(s->waited_keys) + " keys; the limits are " +
-                                    std::to_string(budget_.waits) + " calls and " +
-                                    std::to_string(table_.limits().keys) + " keys");
-    }
     const std::uint64_t ticket = ++last_ticket_;
-    auto entry = std::make_unique<store_wait>(strand_, s, request);
-    entry->keys = keys.size();
-    if (request.call == detail::store_call::get) entry->key = keys.front();
+    std::size_t waits_for = 0;
+    bool waits = detail::may_wait(request.call);
+    detail::store_desk::answers out;
+    desk_.serve(
+        ticket, request.call, body, [&](std::size_t keys) { admit(*s, request, waits_for = keys); }, out);
+    for (const auto& answer : out) waits = waits && answer.who != ticket;
+    if (waits) enter_wait(s, request, ticket, waits_for);
+    for (detail::store_desk::answer& answer : out) {
+      if (answer.who == ticket) {
+        answer_one(s, request.id, answer);
+      } else {
+        answer_waiting(answer);
+      }
+    }
+  }
+
+  /// Throws when this client may have no further call waiting for `keys`, and no further item lent to it.
+  void admit(const store_session& s, const detail::request_head& request, std::size_t keys) const {
+    if (s.waits.size() + s.lent.size() < budget_.waits && s.waited_keys + keys <= limits().keys &&
+        s.lent.find(request.id) == s.lent.end()) {
+      return;
+    }
+    throw detail::store_error(detail::name_of(request.call),
+                              "this client has " + std::to_string(s.waits.size()) + " calls waiting for " +
+                                  std::to_string(s.waited_keys) + " keys, and " + std::to_string(s.lent.size()) +
+                                  " items that it has not confirmed; the limits are " + std::to_string(budget_.waits) +
+                                  " calls and items and " + std::to_string(limits().keys) +
+                                  " keys, each with a number of its own");
+  }
+
+  void enter_wait(const session_pointer& s, const detail::request_head& request, std::uint64_t ticket,
+                  std::size_t keys) {
+    auto entry = std::make_unique<store_wait>(strand_, s, request.id, keys);
     entry->timer.expires_after(std::chrono::milliseconds(std::min(request.patience_ms, detail::most_patience_ms)));
     entry->timer.async_wait([self = shared_from_this(), ticket](const boost::system::error_code& code) {
       if (!code) self->give_up(ticket);
     });
-    book_.enter(ticket, std::move(keys), table_);
     s->waits.insert(ticket);
-    s->waited_keys += entry->keys;
+    s->waited_keys += keys;
     waits_.emplace(ticket, std::move(entry));
   }
 
@@ -296,26 +294,44 @@ class store_service : public std::enable_shared_from_this<store_service> {
     return entry;
   }
 
-  void wake(std::string_view key) {
-    for (const std::uint64_t ticket : book_.arrived(key, table_)) {
-      const std::unique_ptr<store_wait> entry = take(ticket);
-      if (!entry) continue;
-      const bool get = entry->request.call == detail::store_call::get;
-      guarded(entry->session,
-              [&] { reply(entry->session, entry->request.id, 0, get ? table_.share(entry->key) : nullptr); });
+  /// An item that is lent stays in the books until the client has confirmed it or is gone.
+  void answer_one(const session_pointer& s, std::uint32_t id, detail::store_desk::answer& answer) {
+    if (answer.lent && !s->lent.emplace(id, answer.who).second) {  // two requests of one number: a liar
+      take_back({answer.who});
+      return drop(s);
+    }
+    reply(s, id, answer.status, std::move(answer.body));
+  }
+
+  void answer_waiting(detail::store_desk::answer& answer) noexcept {
+    const std::unique_ptr<store_wait> entry = take(answer.who);
+    if (entry) {
+      guarded(entry->session, [&] { answer_one(entry->session, entry->id, answer); });
+    } else if (answer.lent) {
+      take_back({answer.who});  // its client went in the same moment
     }
   }
 
   void give_up(std::uint64_t ticket) noexcept {
-    const std::unique_ptr<store_wait> entry = take(ticket);
-    if (!entry) return;
-    guarded(entry->session, [&] {
-      std::string indices;
-      for (const std::uint32_t index : book_.missing(ticket, table_)) detail::byte_writer(indices).number(index);
-      reply(entry->session, entry->request.id, static_cast<std::uint32_t>(errc::timed_out),
-            std::make_shared<const std::string>(std::move(indices)));
+    const auto at = waits_.find(ticket);
+    if (at == waits_.end()) return;
+    guarded(session_pointer(at->second->session), [&] {
+      detail::store_desk::answers out;
+      desk_.give_up(ticket, out);
+      for (detail::store_desk::answer& answer : out) answer_waiting(answer);
     });
-    book_.leave(ticket);
+  }
+
+  /// Items that will not arrive go back to their queues, and perhaps to other clients at once.
+  void take_back(std::vector<std::uint64_t> tickets) noexcept {
+    detail::store_desk::answers out;
+    try {
+      std::sort(tickets.begin(), tickets.end());
+      desk_.give_back(tickets, out);
+    } catch (...) {  // out of memory: some items are lost, the server is not
+    }
+    if (stopped_) return;
+    for (detail::store_desk::answer& answer : out) answer_waiting(answer);
   }
 
   void reply(const session_pointer& s, std::uint32_t id, std::uint32_t status,
@@ -348,8 +364,9 @@ class store_service : public std::enable_shared_from_this<store_service> {
                              });
   }
 
-  void drop(const session_pointer& s) noexcept {
-    if (s->state == phase::closed) return;
+  void drop(const session_pointer& which) noexcept {
+    if (which->state == phase::closed) return;
+    const session_pointer s = which;  // what was given may stand in `sessions_`
     if (s->state == phase::accepted) --accepted_;
     s->state = phase::closed;
     boost::system::error_code ignored;
@@ -359,11 +376,19 @@ class store_service : public std::enable_shared_from_this<store_service> {
     while (!s->waits.empty()) {
       const std::uint64_t ticket = *s->waits.begin();
       s->waits.erase(s->waits.begin());
-      book_.leave(ticket);
+      desk_.leave(ticket);
       waits_.erase(ticket);
     }
     sessions_.erase(s->id);
     connections_.store(sessions_.size(), std::memory_order_relaxed);
+    if (s->lent.empty()) return;
+    try {
+      std::vector<std::uint64_t> tickets;
+      for (const auto& [id, ticket] : s->lent) tickets.push_back(ticket);
+      s->lent.clear();
+      take_back(std::move(tickets));
+    } catch (...) {  // as in take_back
+    }
   }
 
   void close_all() noexcept {
@@ -380,8 +405,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
   hello_expectation expected_;
   std::string secret_;
   store_budget budget_;
-  detail::store_table table_;
-  detail::wait_book book_{};
+  detail::store_desk desk_;
   std::unordered_map<std::uint64_t, session_pointer> sessions_{};
   std::list<std::uint64_t> greeting_{};
   std::map<std::uint64_t, std::unique_ptr<store_wait>> waits_{};

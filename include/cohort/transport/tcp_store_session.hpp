@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -65,19 +66,19 @@ struct store_session {
   std::size_t queued_bytes = 0;
   bool writing = false;
 
-  std::set<std::uint64_t> waits{};  ///< tickets of get and wait calls that are not answered yet
-  std::size_t waited_keys = 0;      ///< of all of them
+  std::set<std::uint64_t> waits{};                ///< tickets of calls that are not answered yet
+  std::size_t waited_keys = 0;                    ///< of all of them
+  std::map<std::uint32_t, std::uint64_t> lent{};  ///< items it has not confirmed: the request's id and its ticket
 };
 
-/// A get or a wait that cannot be answered yet.
+/// A call that cannot be answered yet.
 struct store_wait {
-  store_wait(const strand_type& strand, std::shared_ptr<store_session> who, const detail::request_head& asked)
-      : timer(strand), session(std::move(who)), request(asked) {}
+  store_wait(const strand_type& strand, std::shared_ptr<store_session> who, std::uint32_t request, std::size_t count)
+      : timer(strand), session(std::move(who)), id(request), keys(count) {}
   timer_type timer;
   std::shared_ptr<store_session> session;
-  detail::request_head request;
-  std::string key{};     ///< of a get
-  std::size_t keys = 1;  ///< how many it counts for
+  std::uint32_t id;
+  std::size_t keys;  ///< how many it waits for
 };
 
 }  // namespace cohort::transport::tcp_detail

@@ -53,6 +53,10 @@ class timed_connection {
     return finish([&](auto handler) { boost::asio::async_read(socket_, bytes, handler); }, until);
   }
 
+  // For who goes on without deadlines of this class, on the same reactor.
+  [[nodiscard]] boost::asio::io_context& context() noexcept { return context_; }
+  [[nodiscard]] boost::asio::ip::tcp::socket& socket() noexcept { return socket_; }
+
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
   void close() noexcept {
     boost::system::error_code ignored;

@@ -24,8 +24,11 @@ COHORT_DECL bool engine::poll() {
 }
 
 COHORT_DECL bool engine::run_ready() {
-  if (ready_head_ == ready_.size()) return false;
+  const bool mail = inbox_ && inbox_->has_mail();
+  if (ready_head_ == ready_.size() && !mail) return false;
   ++turn_depth_;
+  engine* const outer = std::exchange(innermost(), this);
+  if (mail) (void)inbox_->run();
   // A resumed coroutine may wait in a blocking way and so take turns of its own: the queue is consumed by index.
   while (ready_head_ < ready_.size()) {
     const resumption next = ready_[ready_head_++];
@@ -35,6 +38,7 @@ COHORT_DECL bool engine::run_ready() {
     }
     if (next.resume != nullptr) next.resume(next.argument);
   }
+  innermost() = outer;
   --turn_depth_;
   return true;
 }

@@ -26,7 +26,10 @@ COHORT_DECL inproc_endpoint::inproc_endpoint(std::shared_ptr<inproc_hub> hub, in
   hub_->ranks_[index()] = this;
 }
 
-COHORT_DECL inproc_endpoint::~inproc_endpoint() { inproc_endpoint::leave(); }
+COHORT_DECL inproc_endpoint::~inproc_endpoint() {
+  silence();
+  inproc_endpoint::leave();
+}
 
 COHORT_DECL void inproc_endpoint::start(request& r) {
   if (r.sending) {

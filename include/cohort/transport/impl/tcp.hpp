@@ -45,6 +45,7 @@ inline tcp_transport::tcp_transport(tcp_settings s, boost::asio::io_context* io)
 }
 
 inline tcp_transport::~tcp_transport() {
+  silence();
   // What this rank sent last must not be cut off by its going: the others have a moment to take it.
   constexpr auto farewell = std::chrono::seconds{1};
   if (joined_ && !lost_world_) wait_until_all_left(clock::now() + farewell);

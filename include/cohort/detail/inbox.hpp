@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+// How another thread wakes coroutines on the thread that drives them: it leaves them here and rings. Owned by an engine
+// or by a blocking wait; used by what completes on a thread of its own, as the calls of async_store do.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace cohort::detail {
+
+/// Something that is resumed on the thread of an inbox.
+class sleeper {
+ public:
+  sleeper() = default;
+  sleeper(const sleeper&) = delete;
+  sleeper& operator=(const sleeper&) = delete;
+  virtual ~sleeper() = default;
+  /// With no lock held.
+  virtual void resume() = 0;
+};
+
+class inbox {
+ public:
+  /// What makes the driving thread look: called by any thread, with this inbox's lock held.
+  struct bell {
+    void (*ring)(void*) noexcept;
+    void* argument;
+    friend bool operator==(const bell&, const bell&) = default;
+  };
+
+  /// Any thread. The driving thread resumes `who` when it next looks.
+  void post(std::shared_ptr<sleeper> who) {
+    const std::lock_guard lock(mutex_);
+    mail_.push_back(std::move(who));
+    has_mail_.store(true, std::memory_order_release);
+    for (const bell& b : bells_) b.ring(b.argument);
+    changed_.notify_one();
+  }
+
+  // --- the driving thread
+
+  [[nodiscard]] bool has_mail() const noexcept { return has_mail_.load(std::memory_order_acquire); }
+  /// Resumes all that has come; true if there was any.
+  bool run() {
+    if (!has_mail()) return false;
+    std::vector<std::shared_ptr<sleeper>> now;
+    {
+      const std::lock_guard lock(mutex_);
+      now.swap(mail_);
+      has_mail_.store(false, std::memory_order_relaxed);
+    }
+    for (const std::shared_ptr<sleeper>& who : now) who->resume();
+    return !now.empty();
+  }
+  /// Until something comes, but no longer than `most`.
+  void sleep(std::chrono::milliseconds most) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, most, [this] { return !mail_.empty(); });
+  }
+
+  void add(bell b) {
+    const std::lock_guard lock(mutex_);
+    if (std::find(bells_.begin(), bells_.end(), b) == bells_.end()) bells_.push_back(b);
+  }
+  /// Afterwards it is not rung any more.
+  void remove(bell b) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::erase(bells_, b);
+  }
+
+  /// How many may still be posted; a wait that expects none does not sleep here.
+  void expect(int change) noexcept { expected_.fetch_add(change, std::memory_order_relaxed); }
+  [[nodiscard]] bool expects() const noexcept { return expected_.load(std::memory_order_relaxed) > 0; }
+
+ private:
+  std::mutex mutex_{};
+  std::condition_variable changed_{};
+  std::vector<std::shared_ptr<sleeper>> mail_{};
+  std::vector<bell> bells_{};
+  std::atomic<bool> has_mail_{false};
+  std::atomic<int> expected_{0};
+};
+
+}  // namespace cohort::detail
