@@ -25,7 +25,8 @@ struct merge {
 constexpr std::string_view names[] = {  // in the order of cohort::function
     "send", "recv", "exchange", "barrier", "broadcast", "scatter", "scatter_v", "gather", "gather_v", "reduce",
     "all_reduce", "all_gather", "all_gather_v", "reduce_scatter", "reduce_scatter_v", "all_to_all", "all_to_all_v",
-    "scan", "exclusive_scan"};
+    "scan", "exclusive_scan", "probe", "batch", "all_reduce_coalesced", "all_gather_coalesced",
+    "reduce_scatter_coalesced"};
 
 [[nodiscard]] constexpr std::string_view word(support s) {
   return s == support::native ? "native" : s == support::generic ? "yes" : "-";

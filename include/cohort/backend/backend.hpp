@@ -23,11 +23,13 @@ concept backend = requires {
 enum class function : unsigned char {
   send, recv, exchange, barrier, broadcast, scatter, scatter_v, gather, gather_v, reduce, all_reduce, all_gather,
   all_gather_v, reduce_scatter, reduce_scatter_v, all_to_all, all_to_all_v, scan, exclusive_scan,
+  probe, batch, all_reduce_coalesced, all_gather_coalesced, reduce_scatter_coalesced,
 };
 
 [[nodiscard]] constexpr bool reduces(function f) noexcept {
   return f == function::reduce || f == function::all_reduce || f == function::reduce_scatter ||
-         f == function::reduce_scatter_v || f == function::scan || f == function::exclusive_scan;
+         f == function::reduce_scatter_v || f == function::scan || f == function::exclusive_scan ||
+         f == function::all_reduce_coalesced || f == function::reduce_scatter_coalesced;
 }
 
 /// How a backend carries a call out.
