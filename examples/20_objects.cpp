@@ -22,10 +22,13 @@ cohort::task<int> hand_out(cohort::communicator<cohort::cpu> world) {
   if (settings.layers != std::vector<int>{64, 32, 10}) co_return 1;
 
   // One string of each rank, of different lengths, on rank 0.
-  const std::string mine = "rank " + std::to_string(world.rank()) + std::string(static_cast<std::size_t>(world.rank()), '!');
+  const std::string mine =
+      "rank " + std::to_string(world.rank()) + std::string(static_cast<std::size_t>(world.rank()), '!');
   const std::vector<std::string> greetings = co_await world.gather_object(mine, cohort::root{0});
   for (const std::string& text : greetings) std::printf("%s\n", text.c_str());
-  if (world.rank() == 0 && greetings.back() != "rank " + std::to_string(world.size() - 1) + std::string(greetings.size() - 1, '!')) co_return 1;
+  if (world.rank() == 0 &&
+      greetings.back() != "rank " + std::to_string(world.size() - 1) + std::string(greetings.size() - 1, '!'))
+    co_return 1;
 
   if (world.size() < 2) co_return 0;
   // Several objects as one message.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// adds: groups of ranks with communicators of their own. Only the members of a subgroup call; in a split everybody does.
-// Inside a group, ranks are the group's.
+// adds: groups of ranks with communicators of their own. Only the members of a subgroup call; in a split everybody
+// does. Inside a group, ranks are the group's.
 #include <cohort/cohort.hpp>
 
 #include <cstdio>

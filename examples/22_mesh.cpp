@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// adds: a mesh with named axes, and on it an all_reduce in two dimensions: reduce_scatter within a row, all_reduce across
-// the rows, all_gather within the row. With a row for each host, only a fraction of the vector crosses the network.
+// adds: a mesh with named axes, and on it an all_reduce in two dimensions: reduce_scatter within a row, all_reduce
+// across the rows, all_gather within the row. With a row for each host, only a fraction of the vector crosses the
+// network.
 #include <cohort/cohort.hpp>
 
 #include <cstdio>
@@ -16,7 +17,8 @@ cohort::task<> all_reduce_in_two_dimensions(const cohort::mesh<cohort::cpu>& mes
 
 cohort::task<int> arrange(cohort::communicator<cohort::cpu> world) {
   const int hosts = world.size() % 2 == 0 ? 2 : 1;
-  const auto mesh = co_await cohort::make_mesh(world, cohort::axis{"host", hosts}, cohort::axis{"local", world.size() / hosts});
+  const auto mesh =
+      co_await cohort::make_mesh(world, cohort::axis{"host", hosts}, cohort::axis{"local", world.size() / hosts});
   std::printf("rank %d is at host %d, local %d\n", world.rank(), mesh.coordinate("host"), mesh.coordinate("local"));
 
   std::vector<double> v(1000 * static_cast<std::size_t>(world.size()), world.rank());

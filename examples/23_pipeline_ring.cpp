@@ -19,7 +19,8 @@ cohort::task<int> pass_on(cohort::communicator<cohort::cpu> world) {
   const std::array mine{2.0F * static_cast<float>(rank), 2.0F * static_cast<float>(rank) + 1};
   std::array theirs{-1.0F, -1.0F};
   const int left = (rank + n - 1) % n;
-  auto batch = world.batch(cohort::sending(mine, cohort::to{(rank + 1) % n}), cohort::receiving(theirs, cohort::from{left}));
+  auto batch =
+      world.batch(cohort::sending(mine, cohort::to{(rank + 1) % n}), cohort::receiving(theirs, cohort::from{left}));
   co_await batch.all();
   std::printf("rank %d: [%.0f, %.0f]\n", rank, theirs[0], theirs[1]);
   if (theirs[0] != 2.0F * static_cast<float>(left)) co_return 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A mesh: ranks arranged along named axes, with a communicator for each axis. Built of subgroups, above communicator.hpp;
-// for programs that split work in more than one way, such as data and tensor parallel training.
+// A mesh: ranks arranged along named axes, with a communicator for each axis. Built of subgroups, above
+// communicator.hpp; for programs that split work in more than one way, such as data and tensor parallel training.
 #pragma once
 
 #include <cohort/communicator.hpp>
@@ -113,8 +113,8 @@ class [[nodiscard]] mesh {
     return rank;
   }
 
-  /// The mesh of some of the axes, in the order in which they are named: the ranks that differ from this one along those
-  /// only. Every rank of the mesh calls it, with the same names.
+  /// The mesh of some of the axes, in the order in which they are named: the ranks that differ from this one along
+  /// those only. Every rank of the mesh calls it, with the same names.
   ///
   /// Errors: invalid_argument listing the axes there are; those of subgroup
   /// Cost:   one subgroup for all ranks of the new mesh, and one for each of its axes
@@ -191,7 +191,8 @@ task<mesh<Backend>> build_mesh(communicator<Backend> whole, std::vector<axis> ax
 
 }  // namespace detail
 
-/// Arranges the ranks of `world` along axes: `make_mesh(world, axis{"data", 2}, axis{"tensor", 4})`. Every rank calls it.
+/// Arranges the ranks of `world` along axes: `make_mesh(world, axis{"data", 2}, axis{"tensor", 4})`. Every rank calls
+/// it.
 ///
 /// Result:  the mesh; rank r of the world has the coordinates of r written in the mixed base of the sizes
 /// Needs:   the product of the sizes is the number of ranks; the same axes on every rank

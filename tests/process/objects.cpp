@@ -62,7 +62,7 @@ task<int> disagree_about_members(communicator<cpu> world) {
   const bool named_both = said.find("{2, 1, 0}") != std::string::npos && said.find("{0, 1, 2}") != std::string::npos;
   // The world goes on.
   const int total = co_await world.all_reduce(1, sum{});
-  co_return named_both && total == 3 ? 0 : 1;
+  co_return named_both&& total == 3 ? 0 : 1;
 }
 
 task<int> destroy_early(communicator<cpu> world) {
@@ -78,7 +78,8 @@ task<int> destroy_early(communicator<cpu> world) {
       said = e.what();
     }
     std::printf("%s\n", said.c_str());
-    if (said.find("world rank 1") == std::string::npos || said.find("destroyed this communicator") == std::string::npos) bad = 1;
+    if (said.find("world rank 1") == std::string::npos || said.find("destroyed this communicator") == std::string::npos)
+      bad = 1;
   }
   if (co_await world.all_reduce(1, sum{}) != 2) bad |= 2;
   co_return bad;
@@ -87,7 +88,8 @@ task<int> destroy_early(communicator<cpu> world) {
 void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>)) {
   support::rank_options options;
   options.environment = {{"COHORT_PEER_TIMEOUT", "2"}};  // a tenth of it is how often ranks tell what they did
-  const auto results = support::run_ranks(n, [rank_main](int) { return run(rank_main); }, options);
+  const auto results = support::run_ranks(
+      n, [rank_main](int) { return run(rank_main); }, options);
   INFO(support::describe(results));
   for (const auto& result : results) CHECK(result.ok());
 }

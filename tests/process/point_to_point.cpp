@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Point-to-point messages between processes over TCP: what tests/support/point_to_point.hpp promises of any backend, and
-// messages of more than 2^31 bytes.
+// Point-to-point messages between processes over TCP: what tests/support/point_to_point.hpp promises of any backend,
+// and messages of more than 2^31 bytes.
 #include "../support/point_to_point.hpp"
 #include "../support/processes.hpp"
 
@@ -43,7 +43,8 @@ task<int> more_than_two_gigabytes(communicator<cpu> world) {
 void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>)) {
   support::rank_options options;
   options.deadline = std::chrono::seconds{100};  // gigabytes, on a machine that has other things to do
-  const auto results = support::run_ranks(n, [rank_main](int) { return run(rank_main); }, options);
+  const auto results = support::run_ranks(
+      n, [rank_main](int) { return run(rank_main); }, options);
   INFO(support::describe(results));
   for (const auto& result : results) CHECK(result.ok());
 }

@@ -253,7 +253,8 @@ class soak {
       }
       case 2: {
         const std::vector<int> all = co_await group.all_gather(group.world_rank_of(group.rank()));
-        for (int r = 0; r < n; ++r) check(all[static_cast<std::size_t>(r)] == group.world_rank_of(r), "all_gather is wrong");
+        for (int r = 0; r < n; ++r)
+          check(all[static_cast<std::size_t>(r)] == group.world_rank_of(r), "all_gather is wrong");
         break;
       }
       case 3: {
@@ -307,7 +308,8 @@ task<int> rank_main(world_type world) {
   }
   // The buffers that are kept for the next operation grow until each size has been seen; then memory is flat.
   const auto most = [&memory](std::size_t from, std::size_t to) {
-    return *std::max_element(memory.begin() + static_cast<std::ptrdiff_t>(from), memory.begin() + static_cast<std::ptrdiff_t>(to));
+    return *std::max_element(memory.begin() + static_cast<std::ptrdiff_t>(from),
+                             memory.begin() + static_cast<std::ptrdiff_t>(to));
   };
   const std::size_t n = memory.size();
   if (n >= 8) {
@@ -317,7 +319,8 @@ task<int> rank_main(world_type world) {
       std::printf("memory grew from %ld KiB in the second quarter to %ld KiB in the last\n", middle, end);
       bad = 1;
     }
-    if (world.rank() == 0) std::printf("memory of rank 0: %ld KiB in the second quarter, %ld KiB in the last\n", middle, end);
+    if (world.rank() == 0)
+      std::printf("memory of rank 0: %ld KiB in the second quarter, %ld KiB in the last\n", middle, end);
   }
   const totals& t = s.result();
   const std::uint64_t sent = co_await world.all_reduce(t.sent, sum{});

@@ -79,7 +79,8 @@ cohort::task<> order_of_one_tag(const World& world, findings& found) {
     for (int i = 0; i < 200; ++i) {
       const received got = co_await world.recv(v, from_any, tag{5});
       found.equal(got.count, length(i), "message " + std::to_string(i) + " is out of order");
-      if (got.count > 0) found.equal(v[got.count - 1], i + static_cast<int>(got.count) - 1, "wrong end of " + std::to_string(i));
+      if (got.count > 0)
+        found.equal(v[got.count - 1], i + static_cast<int>(got.count) - 1, "wrong end of " + std::to_string(i));
     }
   }
 }

@@ -43,7 +43,8 @@ const std::vector<std::vector<std::size_t>> shapes{{}, {0}, {1}, {5, 0, 3}, {1, 
 }  // namespace
 
 TEST_CASE("coalesced: all_reduce is that of each buffer, whatever the algorithm") {
-  for (const char* spec : {"", "all_reduce=ring", "all_reduce=circulant", "all_reduce=halving_doubling", "all_reduce=recursive_doubling"}) {
+  for (const char* spec : {"", "all_reduce=ring", "all_reduce=circulant", "all_reduce=halving_doubling",
+                           "all_reduce=recursive_doubling"}) {
     for (const int n : {1, 2, 3, 5, 8}) {
       const auto body = [spec](world_type world) -> task<> {
         world.algorithms().override_with(spec);
@@ -95,7 +96,8 @@ TEST_CASE("coalesced: all_gather and reduce_scatter are those of each buffer") {
         buffers scattered = made(shape, 0);
         buffers scattered_alone = scattered;
         co_await world.reduce_scatter_coalesced(from, scattered, sum{});
-        for (std::size_t k = 0; k < shape.size(); ++k) co_await world.reduce_scatter(from[k], scattered_alone[k], sum{});
+        for (std::size_t k = 0; k < shape.size(); ++k)
+          co_await world.reduce_scatter(from[k], scattered_alone[k], sum{});
         CHECK(scattered == scattered_alone);
         co_await world.reduce_scatter_coalesced(from, scattered, first_and_count{});
         for (std::size_t k = 0; k < shape.size(); ++k) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Failures of ranks inside one process, with ranks that share a thread and with a thread for each: whoever waits is told
-// once, by whom and why, and nobody waits for ever.
+// Failures of ranks inside one process, with ranks that share a thread and with a thread for each: whoever waits is
+// told once, by whom and why, and nobody waits for ever.
 #include <doctest/doctest.h>
 
 #include <cohort/cohort.hpp>

@@ -76,9 +76,7 @@ TEST_CASE("groups: any range of integers") {
 
 TEST_CASE("groups: what is refused says what is wrong") {
   const auto body = [](world_type world) -> task<> {
-    const auto refusal = [&world](const ranks& list) {
-      return error_of(world.subgroup(list));
-    };
+    const auto refusal = [&world](const ranks& list) { return error_of(world.subgroup(list)); };
     auto twice = refusal(ranks{0, 1, 0});
     CHECK(contains(text_of(co_await twice), "rank 0 is listed twice, at places 0 and 2"));
     auto beyond = refusal(ranks{0, 2});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Meshes: where each rank stands, whom it meets along an axis, what is refused; and the barrier that names who is missing.
+// Meshes: where each rank stands, whom it meets along an axis, what is refused; and the barrier that names who is
+// missing.
 #include <doctest/doctest.h>
 
 #include <cohort/cohort.hpp>
@@ -132,7 +133,8 @@ TEST_CASE("monitored barrier: it holds, and names everybody who has not come") {
     auto attempt = text_of(group.monitored_barrier(timeout{50ms}));
     const std::string said = co_await attempt;
     CHECK(contains(said, "barrier #0 on 'step' failed"));
-    CHECK(contains(said, "not arrived: world rank 1 has not called anything yet; world rank 3 has not called anything yet"));
+    CHECK(contains(said,
+                   "not arrived: world rank 1 has not called anything yet; world rank 3 has not called anything yet"));
     co_await world.barrier();
   };
   run_local(5, body);

@@ -368,8 +368,8 @@ template <class Expected>
   return "";
 }
 
-/// Every size up to 64, and some around powers of two and primes beyond. Under a sanitizer, which makes this twenty times
-/// as long and looks for something else, every size up to 17 and one beyond.
+/// Every size up to 64, and some around powers of two and primes beyond. Under a sanitizer, which makes this twenty
+/// times as long and looks for something else, every size up to 17 and one beyond.
 [[nodiscard]] inline std::vector<int> sizes_to_try() {
   std::vector<int> sizes;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -14,8 +14,8 @@ constexpr pid_t dismissed = 0;
 
 // Messages: a positive number is a group to watch, a negative one a group to forget, 0 the end.
 [[noreturn]] void stand_guard(int messages) {
-  // Neither Ctrl-C nor a signal to the group of `cohort run` shall reach this process, and it shall hold nothing but its
-  // end of the pipe: not the port of rank 0, for one.
+  // Neither Ctrl-C nor a signal to the group of `cohort run` shall reach this process, and it shall hold nothing but
+  // its end of the pipe: not the port of rank 0, for one.
   ::setsid();
   sigset_t every;
   sigfillset(&every);

@@ -33,8 +33,8 @@ std::string host_name() {
 }
 
 // The system hands no other process this port while the socket is bound. It never listens, so closing it leaves
-// nothing behind that would keep rank 0 from binding. Without SO_REUSEADDR on purpose: with it, another process that sets
-// it as well could bind the same port meanwhile.
+// nothing behind that would keep rank 0 from binding. Without SO_REUSEADDR on purpose: with it, another process that
+// sets it as well could bind the same port meanwhile.
 unique_fd hold_port(bool loopback, int& port) {
   unique_fd holder(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!holder) throw_errno("cannot open a socket to find a free port");

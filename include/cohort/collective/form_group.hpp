@@ -18,10 +18,10 @@
 
 namespace cohort::collective {
 
-/// A context number that follows from the parent's and from what tells its children apart. Two of 2^64: the world has 0,
-/// and one stands for every communicator.
+/// A context number that follows from the parent's and from what tells its children apart. Two of 2^64: the world has
+/// 0, and one stands for every communicator.
 [[nodiscard]] inline std::uint64_t derive_context(const group& parent, operation_kind how, std::uint64_t which,
-                                                     std::uint64_t what) noexcept {
+                                                  std::uint64_t what) noexcept {
   using cohort::detail::mix;
   const std::uint64_t h = mix(mix(mix(mix(0, parent.context()), static_cast<std::uint64_t>(how)), which), what);
   return h == 0 || h == transport::every_context ? 1 : h;
@@ -108,8 +108,8 @@ operation<Communicator> split([[maybe_unused]] cohort::detail::ticket t, int my_
   std::stable_sort(list.begin(), list.end(), [&all](std::int32_t a, std::int32_t b) {
     return all[static_cast<std::size_t>(a)][1] < all[static_cast<std::size_t>(b)][1];
   });
-  const std::uint64_t context = derive_context(c.home(), operation_kind::split, static_cast<std::uint64_t>(c.sequence()),
-                                               static_cast<std::uint64_t>(my_color));
+  const std::uint64_t context = derive_context(
+      c.home(), operation_kind::split, static_cast<std::uint64_t>(c.sequence()), static_cast<std::uint64_t>(my_color));
   co_return Communicator(child_of(c.home(), context, std::move(name), list));
 }
 

@@ -38,9 +38,10 @@ class coalesced_calls {
       constexpr auto kind = operation_kind::all_reduce;
       calls().require_open(kind);
       collective::joined_vector all(sizeof(T));
-      each_span(kind, "inout", inout, [&](auto span) { all.add(collective::bytes_of(span.data()), span.size_bytes()); });
-      transport::signature s = calls().sign(
-          kind, calls().choose(kind, all.count() * sizeof(T), is_commutative<Op, T>), element_type_id<T>, all.count());
+      each_span(kind, "inout", inout,
+                [&](auto span) { all.add(collective::bytes_of(span.data()), span.size_bytes()); });
+      transport::signature s = calls().sign(kind, calls().choose(kind, all.count() * sizeof(T), is_commutative<Op, T>),
+                                            element_type_id<T>, all.count());
       s.functor = functor_id<Op>;
       ticket t = calls().enter(s, options_of(options...));
       return collective::all_reduce_coalesced<transport_type, T, Op>(std::move(t), std::move(all), std::move(op));
@@ -50,7 +51,8 @@ class coalesced_calls {
   /// An all_gather of every buffer of a list.
   ///
   /// Result:    block r of out[k] = in[k] of rank r
-  /// Shapes:    in, out: lists of as many buffers; out[k] has size() times the elements of in[k], the same on every rank
+  /// Shapes:    in, out: lists of as many buffers; out[k] has size() times the elements of in[k], the same on every
+  ///            rank
   /// Completes: when every out is filled
   /// Errors:    errc::invalid_argument (sizes), mismatch, peer_lost, aborted, timed_out
   /// Lifetime:  the buffers are borrowed until then; the lists are not needed after the call
@@ -78,7 +80,8 @@ class coalesced_calls {
   /// A reduce_scatter of every buffer of a list.
   ///
   /// Result:    out[k] on rank r = block r of in[k], combined over all ranks
-  /// Shapes:    in, out: lists of as many buffers; in[k] has size() times the elements of out[k], the same on every rank
+  /// Shapes:    in, out: lists of as many buffers; in[k] has size() times the elements of out[k], the same on every
+  ///            rank
   /// Needs:     reduction<Op, T>, associative
   /// Order:     as reduce_scatter
   /// Completes: when every out holds its result

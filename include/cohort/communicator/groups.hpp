@@ -45,11 +45,11 @@ class group_calls {
   /// Result:    the group; rank() is -1 and is_member() false for a process that is not in the list
   /// Needs:     the same list, in the same order, from every member; the order of the list is that of the new ranks.
   ///            Members call it, others may: they get their answer at once
-  /// Order:     members that make several groups of the same ranks make them in the same order. It is not numbered among
-  ///            the collectives of this communicator
+  /// Order:     members that make several groups of the same ranks make them in the same order. It is not numbered
+  ///            among the collectives of this communicator
   /// Completes: when this member has the list of the member with the lowest rank and found it equal
-  /// Errors:    errc::invalid_argument (no rank, one that there is not, one listed twice); mismatch naming two lists; timed_out
-  ///            when a member does not come. They concern the new group only
+  /// Errors:    errc::invalid_argument (no rank, one that there is not, one listed twice); mismatch naming two lists;
+  ///            timed_out when a member does not come. They concern the new group only
   /// Lifetime:  the group keeps what it needs of the world; destroying it frees its part
   /// Cost:      one broadcast of the list among the members, nothing for others; the timeout, algorithms and order of
   ///            reductions are inherited
@@ -77,9 +77,8 @@ class group_calls {
   }
   template <class Range, group_option... Options>
     requires(!std::same_as<std::remove_cvref_t<Range>, ranks> && range_like<Range>)
-  operation<Communicator> subgroup(const Range& members, Options&&... options) const {
-    return subgroup(ranks(members), std::forward<Options>(options)...);
-  }
+  operation<Communicator> subgroup(const Range& members, Options&&... options)
+  const { return subgroup(ranks(members), std::forward<Options>(options)...); }
 
   /// One communicator for each color: every rank calls it and gets that of its own color.
   ///
@@ -96,7 +95,8 @@ class group_calls {
       if (mine.value < no_color.value) {
         calls().refuse(kind, "color " + std::to_string(mine.value) + ": expected 0 or more, or no_color");
       }
-      ticket t = calls().enter(calls().sign(kind, collective::algorithm::circulant, 0, 0), group_options_of(options...));
+      ticket t =
+          calls().enter(calls().sign(kind, collective::algorithm::circulant, 0, 0), group_options_of(options...));
       const std::string what = mine.value < 0 ? std::string{"no color"} : "color " + std::to_string(mine.value);
       return collective::split<transport_type, Communicator>(std::move(t), mine.value, order.value,
                                                              name_for("/" + what, options...));
@@ -141,8 +141,9 @@ class group_calls {
     for (std::size_t i = 0; i < list.size(); ++i) {
       const int r = list[i];
       if (r < 0 || r >= calls().size()) {
-        calls().refuse(kind, "rank " + std::to_string(r) + " at place " + std::to_string(i) + " of the list: expected 0.." +
-                                 std::to_string(calls().size() - 1) + ", ranks of this communicator");
+        calls().refuse(kind, "rank " + std::to_string(r) + " at place " + std::to_string(i) +
+                                 " of the list: expected 0.." + std::to_string(calls().size() - 1) +
+                                 ", ranks of this communicator");
       }
       int& known = place[static_cast<std::size_t>(r)];
       if (known >= 0) {

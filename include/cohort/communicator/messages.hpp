@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The point-to-point calls of a communicator: send, recv, exchange, probe, batch. A base of communicator<Backend>; checks the
-// arguments and starts messages/transfer.hpp.
+// The point-to-point calls of a communicator: send, recv, exchange, probe, batch. A base of communicator<Backend>;
+// checks the arguments and starts messages/transfer.hpp.
 #pragma once
 
 #include <cohort/communicator/front.hpp>
@@ -121,7 +121,8 @@ class message_calls {
   /// Result:    an operation for each message, and one for all: `co_await b.all()`
   /// Order:     receives are posted before anything is sent; messages to one rank under one tag keep their order
   /// Completes: each as it would alone; no order among them can make them wait for each other
-  /// Errors:    as send and recv, at the operation that has them; an argument that is wrong concerns its own message only
+  /// Errors:    as send and recv, at the operation that has them; an argument that is wrong concerns its own message
+  ///            only
   /// Lifetime:  the buffers are borrowed until their operations have completed
   /// Example:   examples/23_pipeline_ring.cpp
   message_batch batch(const std::vector<messages::item>& items) const {

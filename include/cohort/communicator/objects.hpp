@@ -69,9 +69,8 @@ class object_calls {
   }
   template <class First, class... Ts>
     requires(!std::same_as<First, tag>)
-  operation<> send_objects(to destination, const First& first, const Ts&... objects) const {
-    return send_list(destination, tag{0}, codec_limits{}, call::options{}, first, objects...);
-  }
+  operation<> send_objects(to destination, const First& first, const Ts&... objects)
+  const { return send_list(destination, tag{0}, codec_limits{}, call::options{}, first, objects...); }
 
   /// Receives an object.
   ///
@@ -91,14 +90,12 @@ class object_calls {
   }
   template <class... Ts, message_source Source, message_label Label>
     requires(sizeof...(Ts) > 1)
-  operation<std::tuple<Ts...>> recv_objects(Source source, Label label) const {
-    return receive_list<Ts...>(source, label, codec_limits{}, call::options{});
-  }
+  operation<std::tuple<Ts...>> recv_objects(Source source, Label label)
+  const { return receive_list<Ts...>(source, label, codec_limits{}, call::options{}); }
   template <class... Ts, message_source Source>
     requires(sizeof...(Ts) > 1)
-  operation<std::tuple<Ts...>> recv_objects(Source source) const {
-    return recv_objects<Ts...>(source, tag{0});
-  }
+  operation<std::tuple<Ts...>> recv_objects(Source source)
+  const { return recv_objects<Ts...>(source, tag{0}); }
 
   /// Gives every rank the root's object.
   ///
@@ -181,7 +178,8 @@ class object_calls {
       messages::object_bytes bytes;
       collective::detail::short_vector<std::uint64_t> sizes;
       if (calls().rank() == from_rank.rank) {
-        calls().check_count(kind, "objects", objects.size(), static_cast<std::size_t>(calls().size()), "one for each rank");
+        calls().check_count(kind, "objects", objects.size(), static_cast<std::size_t>(calls().size()),
+                            "one for each rank");
         for (const T& each : objects) {
           const messages::object_bytes one = encoded(kind, limits, each);
           bytes.insert(bytes.end(), one.begin(), one.end());
@@ -224,7 +222,8 @@ class object_calls {
       messages::end what;
       what.peer = destination.rank;
       what.tag = label.value;
-      ticket t = calls().enter_message(calls().sign(kind, {}, element_type_id<object_byte>, bytes.size()), std::move(o));
+      ticket t =
+          calls().enter_message(calls().sign(kind, {}, element_type_id<object_byte>, bytes.size()), std::move(o));
       return messages::send_bytes<transport_type>(std::move(t), what, std::move(bytes));
     });
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Bodies of connect.hpp: where to listen, how to find the store, whom to meet there, and the transport that comes of it.
+// Bodies of connect.hpp: where to listen, how to find the store, whom to meet there, and the transport that comes of
+// it.
 #pragma once
 
 #include <cohort/connect.hpp>

@@ -92,8 +92,8 @@ operation<received> receive([[maybe_unused]] cohort::detail::ticket t, end what)
   co_return outcome(c.home(), r, what.element_bytes);
 }
 
-/// A look at the message that a receive would get. Result is received, or a std::optional of it for a look that does not
-/// wait.
+/// A look at the message that a receive would get. Result is received, or a std::optional of it for a look that does
+/// not wait.
 template <transport::message_transport Transport, class Result>
 operation<Result> look([[maybe_unused]] cohort::detail::ticket t, end what, bool immediate) {
   call& c = co_await collective::current_call{};

@@ -136,7 +136,8 @@ class tcp_monitor_server {
     for (const arrival& a : news) {
       const auto at =
           std::find_if(record.begin(), record.end(), [&](const arrival& b) { return b.context == a.context; });
-      if (at != record.end() && at->entered == a.entered && at->completed == a.completed && at->retired == a.retired) continue;
+      if (at != record.end() && at->entered == a.entered && at->completed == a.completed && at->retired == a.retired)
+        continue;
       changed_.insert(a.context);
       if (at == record.end()) {
         record.push_back(a);

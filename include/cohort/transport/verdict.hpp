@@ -53,8 +53,8 @@ namespace cohort::transport {
     const standing& who = world[static_cast<std::size_t>(member)];
     const arrival* const at = find_arrival(who, report.context);
     if (at != nullptr && at->entered >= report.sequence) continue;
-    missing +=
-        (missing.empty() ? "" : "; ") + place_of(who, report.context) + (who.left ? " has left the world and " : " ") + last_call(at);
+    missing += (missing.empty() ? "" : "; ") + place_of(who, report.context) +
+               (who.left ? " has left the world and " : " ") + last_call(at);
     culprit = count++ == 0 ? member : -1;
   }
   report.culprit = culprit;
@@ -105,7 +105,8 @@ namespace cohort::transport {
   return std::nullopt;
 }
 
-/// A rank that said goodbye, or destroyed its communicator, before it called what others are in: nobody will ever complete that.
+/// A rank that said goodbye, or destroyed its communicator, before it called what others are in: nobody will ever
+/// complete that.
 ///
 /// Needs: `judged(context)` is true for communicators whose failure has been told already
 template <class Judged>

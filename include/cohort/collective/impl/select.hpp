@@ -52,13 +52,14 @@ struct choice {
   const std::string_view how = part.substr(equals + 1);
   const auto kind = operation_kind_of(operation);
   if (!kind || list_of_algorithms(*kind).empty()) {
-    refuse(spec, part, "\"" + std::string{operation} + "\" is not an operation with algorithms; these are " +
-                           list_of_operations());
+    refuse(spec, part,
+           "\"" + std::string{operation} + "\" is not an operation with algorithms; these are " + list_of_operations());
   }
   const auto wanted = algorithm_of(how);
   if (!wanted || find_implementation(*kind, *wanted) == nullptr) {
-    refuse(spec, part, "\"" + std::string{how} + "\" is not an algorithm of " + std::string{operation} +
-                           "; these are " + list_of_algorithms(*kind));
+    refuse(spec, part,
+           "\"" + std::string{how} + "\" is not an algorithm of " + std::string{operation} + "; these are " +
+               list_of_algorithms(*kind));
   }
   return {*kind, *wanted};
 }
@@ -80,7 +81,8 @@ COHORT_DECL void selection_table::override_with(std::string_view spec) {
     const std::size_t comma = rest.find(',');
     const std::string_view part = rest.substr(0, comma);
     const auto [kind, wanted] = selection_detail::parse(spec, part);
-    if (named[static_cast<std::size_t>(kind)]) selection_detail::refuse(spec, part, std::string{name(kind)} + " is named twice");
+    if (named[static_cast<std::size_t>(kind)])
+      selection_detail::refuse(spec, part, std::string{name(kind)} + " is named twice");
     named[static_cast<std::size_t>(kind)] = true;
     changed.override_with(kind, wanted);
     if (comma == std::string_view::npos) break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The schedules of a barrier: by dissemination, where in round k every rank tells the rank 2^k above it what it has heard
-// so far, and by a centre.
+// The schedules of a barrier: by dissemination, where in round k every rank tells the rank 2^k above it what it has
+// heard so far, and by a centre.
 // Chosen by select.hpp, carried out by execute.hpp like every schedule.
 #pragma once
 

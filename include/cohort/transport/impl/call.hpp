@@ -11,7 +11,7 @@
 namespace cohort {
 
 COHORT_DECL group::group(std::shared_ptr<transport::engine> engine, std::uint64_t context, std::string name,
-                    std::vector<int> members, int rank)
+                         std::vector<int> members, int rank)
     : engine_(std::move(engine)), context_(context), name_(std::move(name)), members_(std::move(members)), rank_(rank) {
   if (is_member()) engine_->add(*this);
 }
@@ -69,7 +69,7 @@ COHORT_DECL std::optional<transport::signature> group::recent(std::int64_t seque
 }
 
 COHORT_DECL call::call(std::shared_ptr<group> home, std::int64_t sequence, const transport::signature& signature,
-                  options chosen)
+                       options chosen)
     : home_(std::move(home)), sequence_(sequence), signature_(signature), started_(clock::now()) {
   next_ = home_->first_active_;
   if (next_ != nullptr) next_->previous_ = this;

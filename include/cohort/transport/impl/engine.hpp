@@ -194,7 +194,8 @@ COHORT_DECL void engine::abandon(call& c) {
   report_and_deliver(std::move(f), g);
 }
 
-COHORT_DECL void engine::report_mismatch(const group& g, std::int64_t sequence, int culprit, errc code, std::string text) {
+COHORT_DECL void engine::report_mismatch(const group& g, std::int64_t sequence, int culprit, errc code,
+                                         std::string text) {
   if (g.failure_) return;
   fault f;
   f.code = code;
