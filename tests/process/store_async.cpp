@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Calls of an async_store inside the process_count of a real world: the wait for a key and the wait for a message are one wait,
+// Calls of an async_store inside the ranks of a real world: the wait for a key and the wait for a message are one wait,
 // and both wake the thread of the rank.
 #include "../support/processes.hpp"
 
@@ -76,7 +76,7 @@ task<int> meet(communicator<cpu> world) {
   }
   REQUIRE_RANK(std::this_thread::get_id() == here);
 
-  // A queue shares work among the process_count, each item to one of them.
+  // A queue shares work among the ranks, each item to one of them.
   if (world.rank() == 0) {
     for (int i = 1; i <= 30; ++i) co_await s.queue_push("work", std::to_string(i));
     for (int r = 0; r < world.size(); ++r) co_await s.queue_push("work", "0");
@@ -95,7 +95,7 @@ task<int> meet(communicator<cpu> world) {
 
 }  // namespace
 
-TEST_CASE("store_async: process_count wait for keys and for each other") {
+TEST_CASE("store_async: ranks wait for keys and for each other") {
   const auto results = ::support::run_ranks(process_count, [](int) { return cohort::run(meet); });
   for (const auto& r : results) {
     INFO(::support::describe(r));
