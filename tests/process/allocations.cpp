@@ -52,10 +52,16 @@ template <class Backend>
 task<int> counts_after_warm_up(communicator<Backend> world) {
   std::vector<std::vector<float>> data{std::vector<float>(64, 1.0F), std::vector<float>(5000, 1.0F),
                                        std::vector<float>(300000, 1.0F)};
-  for (int i = 0; i < 60; ++i) co_await one_of_each(world, data);
+#if defined(__SANITIZE_THREAD__)
+  constexpr int warm_up = 6;  // a hundred times slower
+  constexpr int rounds = 4;
+#else
+  constexpr int warm_up = 60;
+  constexpr int rounds = 40;
+#endif
+  for (int i = 0; i < warm_up; ++i) co_await one_of_each(world, data);
   // This thread's: heartbeats, which another thread sends, are not operations.
   const std::size_t before = support::allocations;
-  constexpr int rounds = 40;
   for (int i = 0; i < rounds; ++i) co_await one_of_each(world, data);
   const std::size_t made = support::allocations - before;
   constexpr std::size_t operations = rounds * 3 * 8;
@@ -63,7 +69,11 @@ task<int> counts_after_warm_up(communicator<Backend> world) {
   co_await world.barrier();  // the end of a rank, which may share this thread, allocates
   // How far ahead the messages of a peer run differs from turn to turn, so a list may still grow: but not with the
   // number of operations.
+  #if defined(__SANITIZE_THREAD__)
+  co_return 0;  // so short a run has no steady state: here its threads are what is looked at
+#else
   co_return made * 20 > operations ? 1 : 0;
+#endif
 }
 
 TEST_CASE("over TCP an operation does not allocate") {

@@ -24,7 +24,7 @@
 
 namespace cohort::transport {
 
-class engine {
+class engine : public std::enable_shared_from_this<engine> {
  public:
   using clock = std::chrono::steady_clock;
 

@@ -26,6 +26,8 @@ COHORT_DECL bool engine::poll() {
 COHORT_DECL bool engine::run_ready() {
   const bool mail = inbox_ && inbox_->has_mail();
   if (ready_head_ == ready_.size() && !mail) return false;
+  // What is resumed may let go of the last communicator of this world, and so of this engine.
+  const std::shared_ptr<engine> keep = weak_from_this().lock();
   ++turn_depth_;
   engine* const outer = std::exchange(innermost(), this);
   if (mail) (void)inbox_->run();
