@@ -66,7 +66,7 @@ TEST_CASE("oracle, processes: what reduces") {
 }
 
 TEST_CASE("oracle, processes: reductions of vectors longer than 256 KiB") {
-  for (const int n : {1, 2, 3, 5}) {
+  for (const int n : process_counts) {
     on_processes(n, {operation_kind::all_reduce, operation_kind::reduce, operation_kind::reduce_scatter},
                  long_reductions);
   }
