@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/detail/byte_buffer.hpp>
+#include <cohort/detail/frame_pool.hpp>
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/frame.hpp>
 #include <cohort/transport/matching.hpp>
@@ -86,11 +87,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
  private:
   static constexpr std::size_t staging_bytes = std::size_t{64} << 10;
 
+  using bytes = std::vector<std::byte, detail::pool_allocator<std::byte>>;
+  using places = std::vector<piece, detail::pool_allocator<piece>>;
+
   struct outgoing {
     frame::bytes_type header{};
     request* source = nullptr;       // null: nothing but the header, or a payload of our own
-    detail::byte_buffer own{};       // the rest of a payload whose operation is gone
-    std::size_t own_bytes = 0;
+    bytes own{};                     // a payload of the connection's own, or of an operation that is gone
     std::size_t sent = 0;            // of header and payload together
     std::size_t total = frame::size;
   };
@@ -98,7 +101,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
   struct offered {
     std::uint64_t ticket;
     envelope header;
-    std::vector<piece> places;
+    places where;
   };
 
   void enqueue(outgoing&& o) {

@@ -81,7 +81,7 @@ inline task<bool> open_window(transport::window_use& use) {
         complete = detail::accept_part(use, from, *letter) && complete;
         break;
       }
-      co_await use.reach(here.arrivals(), before + 1);
+      co_await use.reach(here.arrivals(), before + 1, from);
     }
   }
   constexpr std::uint32_t all_seen = 1;
@@ -93,7 +93,7 @@ inline task<bool> open_window(transport::window_use& use) {
   for (int k = 1; k < use.size(); ++k) {
     const int from = use.other(k);
     if (!window.has_part(from)) continue;  // that it has none is known, and decides
-    co_await use.reach(window.head(from).status, all_seen);
+    co_await use.reach(window.head(from).status, all_seen, from);
     complete = complete && window.head(from).status.load(std::memory_order_acquire) == all_seen;
   }
   window.opened = complete ? transport::shm_window::state::open : transport::shm_window::state::refused;

@@ -43,7 +43,7 @@ inline bool peer_connection::offer(request& r) {
   constexpr std::size_t place_bytes = 2 * sizeof(std::uint64_t);
   if (r.piece_count > most_places) return false;
   outgoing o;
-  o.own = detail::byte_buffer(r.piece_count * place_bytes);
+  o.own.resize(r.piece_count * place_bytes);
   frame f;
   f.kind = frame_kind::offer;
   f.ticket = r.ticket;
@@ -55,8 +55,8 @@ inline bool peer_connection::offer(request& r) {
     detail::put_little(at + sizeof(std::uint64_t), static_cast<std::uint64_t>(r.pieces[i].bytes));
   }
   o.header = f.encode();
-  o.own_bytes = f.places * place_bytes;
-  o.total = frame::size + o.own_bytes;
+  o.own.resize(f.places * place_bytes);
+  o.total = frame::size + o.own.size();
   enqueue(std::move(o));
   return true;
 }
@@ -76,13 +76,13 @@ inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket
   const offered known = std::move(*at);
   offered_.erase(at);
   // The receive may have more room than the message needs, never less: that was checked.
-  std::vector<piece> into;
+  places into;
   std::size_t left = static_cast<std::size_t>(known.header.bytes);
   for (std::size_t i = 0; i < receive.piece_count && left > 0; ++i) {
     into.push_back({receive.pieces[i].data, std::min(left, receive.pieces[i].bytes)});
     left -= into.back().bytes;
   }
-  if (left > 0 || !stream_->peer_is_readable() || !stream_->read_peer(known.places, into)) return false;
+  if (left > 0 || !stream_->peer_is_readable() || !stream_->read_peer(known.where, into)) return false;
   enqueue_frame(frame_kind::taken, envelope{}, ticket);
   receive.place = nullptr;
   if (open()) owner_->on_received(*this, receive);
@@ -118,8 +118,8 @@ inline void peer_connection::gather(const outgoing& o) {
   add(o.header.data(), o.header.size());
   if (o.source != nullptr) {
     for (std::size_t i = 0; i < o.source->piece_count; ++i) add(o.source->pieces[i].data, o.source->pieces[i].bytes);
-  } else if (o.own_bytes > 0) {
-    add(o.own.data(), o.own_bytes);
+  } else if (!o.own.empty()) {
+    add(o.own.data(), o.own.size());
   }
 }
 
@@ -328,7 +328,7 @@ inline void peer_connection::keep_places() {
     const auto address = detail::get_little<std::uint64_t>(b + at);
     const auto bytes = detail::get_little<std::uint64_t>(b + at + sizeof(std::uint64_t));
     // Only ever handed to the kernel, together with the peer's process number.
-    last.places.push_back({reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)),
+    last.where.push_back({reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)),
                            static_cast<std::size_t>(bytes)});
     total += std::min(bytes, last.header.bytes);
   }
@@ -382,8 +382,7 @@ inline void peer_connection::withdraw(request& r) {
       outgoing& o = queue_[i];
       if (o.source != &r) continue;
       // The frame must stay whole for those behind it: its bytes outlive the caller's buffer in a copy.
-      o.own_bytes = static_cast<std::size_t>(r.header.bytes);
-      o.own = detail::byte_buffer(o.own_bytes);
+      o.own.resize(static_cast<std::size_t>(r.header.bytes));
       std::size_t offset = 0;
       for (std::size_t k = 0; k < r.piece_count; ++k) {
         if (r.pieces[k].bytes > 0) std::memcpy(o.own.data() + offset, r.pieces[k].data, r.pieces[k].bytes);

@@ -272,6 +272,7 @@ inline bool tcp_transport::needs(const group& g, int rank_of_peer) {
   const bool tagged_only = !monitor_->dismissed();
   const auto context = g.context();
   if (matcher_.awaits(context, rank_of_peer, tagged_only)) return true;
+  if (!tagged_only && waits_.awaits(g, g.rank_of(rank_of_peer))) return true;
   if (p.connection && p.connection->awaits_grant(context, tagged_only)) return true;
   for (const request* r = p.waiting.front(); r != nullptr; r = r->next) {
     if (r->header.context == context && (r->tagged() || !tagged_only)) return true;
@@ -316,7 +317,7 @@ inline void tcp_transport::sleep_until(clock::time_point until) {
   }
   neighbours_->fall_asleep();
   if (!neighbours_wait()) io_->run_one_until(limit);
-  neighbours_->wake_up();
+  if (own_io_) neighbours_->wake_up();
 }
 
 inline void tcp_transport::wake() noexcept {

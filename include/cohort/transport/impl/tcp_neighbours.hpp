@@ -40,6 +40,8 @@ inline void tcp_transport::agree_on_neighbours(const std::vector<std::vector<int
   }
   mail_.emplace(*io_, copy);
   watch_mail();
+  // On a caller's io_context nobody looks at memory between two handlers: whoever writes rings, always.
+  if (!own_io_) neighbours_->fall_asleep();
   for (group* const g : groups()) share_window(*g);
 }
 

@@ -24,6 +24,7 @@ struct flag_wait {
   transfer_set set{};
   const shared_word* word = nullptr;  ///< null: it waits for somebody in this process
   std::uint32_t number = 0;
+  int writer = -1;  ///< whose word it is: a rank of the communicator
   flag_wait* previous = nullptr;
   flag_wait* next = nullptr;
   bool listed = false;
@@ -49,6 +50,13 @@ class flag_waits {
   [[nodiscard]] bool any_reached() const noexcept {
     for (const flag_wait* w = first_; w != nullptr; w = w->next) {
       if (w->word != nullptr && reached(*w->word, w->number)) return true;
+    }
+    return false;
+  }
+  /// Whether one of them waits for what this rank of that communicator has not written.
+  [[nodiscard]] bool awaits(const group& g, int writer) const noexcept {
+    for (const flag_wait* w = first_; w != nullptr; w = w->next) {
+      if (w->writer == writer && &w->set.owner->home() == &g && !reached(*w->word, w->number)) return true;
     }
     return false;
   }

@@ -146,7 +146,7 @@ class window_use {
       }
       return false;
     }
-    bool await_suspend(std::coroutine_handle<> h) const noexcept { return use_->suspend(h, word_, number_); }
+    bool await_suspend(std::coroutine_handle<> h) const noexcept { return use_->suspend(h, word_, number_, peer_); }
     void await_resume() const {
       use_->resumed();
       if (what_ == next::check) use_->check(peer_);
@@ -200,8 +200,8 @@ class window_use {
   }
 
   /// Waits for another word.
-  [[nodiscard]] reaching reach(const shared_word& word, std::uint32_t number) noexcept {
-    return {*this, &word, number, -1, reaching::next::nothing};
+  [[nodiscard]] reaching reach(const shared_word& word, std::uint32_t number, int writer) noexcept {
+    return {*this, &word, number, writer, reaching::next::nothing};
   }
 
   [[nodiscard]] call& current() const noexcept { return *call_; }
@@ -269,13 +269,14 @@ class window_use {
 #endif
   }
 
-  bool suspend(std::coroutine_handle<> h, const shared_word* word, std::uint32_t number) noexcept {
+  bool suspend(std::coroutine_handle<> h, const shared_word* word, std::uint32_t number, int writer) noexcept {
     if (call_->home().failure()) {
       wait_.set.failed = true;
       return false;
     }
     wait_.word = word;
     wait_.number = number;
+    wait_.writer = writer;
     wait_.set.pending = 1;
     wait_.set.waiter = h;
     call_->waiting = &wait_.set;
@@ -283,7 +284,7 @@ class window_use {
     return true;
   }
   bool enqueue(std::coroutine_handle<> h) noexcept {
-    if (!suspend(h, nullptr, 0)) return false;
+    if (!suspend(h, nullptr, 0, -1)) return false;
     transport_->waits().remove(wait_);
     wait_.next = nullptr;
     wait_.previous = window_->last_waiting;
