@@ -9,6 +9,7 @@
 #include <cohort/communicator/front.hpp>
 #include <cohort/communicator/gathers.hpp>
 #include <cohort/communicator/groups.hpp>
+#include <cohort/communicator/memory.hpp>
 #include <cohort/communicator/messages.hpp>
 #include <cohort/communicator/objects.hpp>
 #include <cohort/communicator/reductions.hpp>
@@ -35,6 +36,7 @@ class [[nodiscard]] communicator : public detail::message_calls<communicator<Bac
                                    public detail::exchange_calls<communicator<Backend>, Backend>,
                                    public detail::coalesced_calls<communicator<Backend>, Backend>,
                                    public detail::object_calls<communicator<Backend>, Backend>,
+                                   public detail::memory_calls<communicator<Backend>, Backend>,
                                    public detail::group_calls<communicator<Backend>, Backend> {
  public:
   using backend_type = Backend;

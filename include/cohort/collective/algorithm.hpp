@@ -124,6 +124,18 @@ inline constexpr implementation implementations[] = {
     {operation_kind::exclusive_scan, algorithm::shared_memory},
 };
 
+/// Whether ranks that share memory have a way of their own to carry the operation out. Every such operation is a
+/// collective; they come first in operation_kind.
+[[nodiscard]] constexpr bool has_shared_memory(operation_kind kind) noexcept {
+  return kind >= operation_kind::barrier && kind <= operation_kind::exclusive_scan;
+}
+static_assert([] {
+  for (const implementation& i : implementations) {
+    if (i.algorithm == algorithm::shared_memory && !has_shared_memory(i.operation)) return false;
+  }
+  return true;
+}());
+
 /// The schedule for that operation by that algorithm, or nullptr.
 [[nodiscard]] constexpr const implementation* find_implementation(operation_kind kind, algorithm a) noexcept {
   for (const implementation& i : implementations) {

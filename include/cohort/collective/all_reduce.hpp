@@ -10,7 +10,8 @@
 namespace cohort::collective {
 
 template <class Channel, class Vector>
-task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::detail::reducer& op) {
+task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::detail::reducer& op,
+                     bool* finished = nullptr) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
@@ -20,7 +21,7 @@ task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::
       const auto otherwise = [&ch, &v, &op, bytes] {
         return all_reduce_by(ch, without_window(ch.current(), bytes, op.commutative), v, op);
       };
-      return reduce_in_window(ch, whole, whole, bytes, op, -1, otherwise);
+      return reduce_in_window(ch, whole, whole, bytes, op, -1, otherwise, finished);
     }
   }
   switch (how) {
@@ -45,14 +46,16 @@ operation<> all_reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T
         return all_reduce_by(ch, without_window(c, count * sizeof(T), combine.commutative), all, combine);
       };
       const layout source = layout::uniform(bytes_of(in), count * sizeof(T), 1);
-      co_await reduce_in_window(ch, source, all.cut(1), count * sizeof(T), combine, -1, otherwise);
-      conclude(combine, bytes_of(out), count, ch.size());
+      bool finished = false;
+      co_await reduce_in_window(ch, source, all.cut(1), count * sizeof(T), combine, -1, otherwise, &finished);
+      if (!finished) conclude(combine, bytes_of(out), count, ch.size());
       co_return;
     }
   }
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
-  co_await all_reduce_by(ch, c.signature().algorithm, all, combine);
-  conclude(combine, bytes_of(out), count, ch.size());
+  bool finished = false;
+  co_await all_reduce_by(ch, c.signature().algorithm, all, combine, &finished);
+  if (!finished) conclude(combine, bytes_of(out), count, ch.size());
 }
 
 template <transport::message_transport Transport, class T, class Op>

@@ -61,7 +61,9 @@ operation<> all_reduce_coalesced([[maybe_unused]] cohort::detail::ticket t, join
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   for (const transport::piece& p : all.runs()) contribute(combine, p.data, p.data, p.bytes / sizeof(T), ch.size());
-  co_await all_reduce_by(ch, c.signature().algorithm, all, combine);
+  bool finished = false;
+  co_await all_reduce_by(ch, c.signature().algorithm, all, combine, &finished);
+  if (finished) co_return;
   for (const transport::piece& p : all.runs()) conclude(combine, p.data, p.bytes / sizeof(T), ch.size());
 }
 

@@ -89,7 +89,7 @@ class selection_table {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
     const bool possible = wanted != algorithm{} && (shared || wanted != algorithm::shared_memory);
     if (possible && (commutative || !find_implementation(kind, wanted)->needs_commutative)) return wanted;
-    if (shared && find_implementation(kind, algorithm::shared_memory) != nullptr) return algorithm::shared_memory;
+    if (shared && has_shared_memory(kind)) return algorithm::shared_memory;
     for (const selection_row& row : rows()) {
       if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
           (commutative || !row.needs_commutative)) {

@@ -28,6 +28,7 @@ class exchange_calls {
     return guarded<void>([&]() -> operation<> {
       constexpr auto kind = operation_kind::barrier;
       calls().require_open(kind);
+      if (calls().alone(options_of(options...))) return operation<>::completed({});
       return collective::barrier<transport_type>(
           calls().enter(calls().sign(kind, calls().choose(kind, 0), 0, 0), options_of(options...)));
     });

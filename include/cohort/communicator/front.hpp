@@ -145,6 +145,14 @@ class front {
     return group_->selection.choose(kind, bytes, size(), commutative && !group_->ordered, shared);
   }
 
+  /// Whether a call concerns nobody else and cannot be interrupted: then it is carried out where it is made, and is
+  /// one of the communicator's calls all the same.
+  [[nodiscard]] bool alone(const call::options& o) const noexcept {
+    if (group_->size() != 1 || o.stop.stop_possible()) return false;
+    (void)group_->next_sequence();
+    return true;
+  }
+
   /// Takes the next number. From here on the call is made: what goes wrong now concerns every rank.
   [[nodiscard]] ticket enter(const transport::signature& s, call::options o) const {
     return ticket(group_, group_->next_sequence(), s, std::move(o));

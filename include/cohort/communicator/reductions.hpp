@@ -71,6 +71,10 @@ class reduction_calls {
     return guarded<T>([&]() -> operation<T> {
       constexpr auto kind = operation_kind::all_reduce;
       calls().require_open(kind);
+      if (calls().alone(options_of(options...))) {
+        combine_alone<T>(&value, &value, 1, op);
+        return operation<T>::completed(value);
+      }
       return collective::all_reduce_value<transport_type, T, Op>(enter<T, Op>(kind, 1, options_of(options...)), value,
                                                                  std::move(op));
     });
@@ -181,6 +185,12 @@ class reduction_calls {
     calls().check_overlap(kind, from.data(), to.data(), from.size_bytes(), to.size_bytes(), true);
   }
   template <class T, class Op>
+  static void combine_alone(const T* in, T* out, std::size_t count, const Op& op) {
+    const reducer combine = make_reducer<T>(op);
+    collective::contribute(combine, collective::bytes_of(in), collective::bytes_of(out), count, 1);
+    collective::conclude(combine, collective::bytes_of(out), count, 1);
+  }
+  template <class T, class Op>
   [[nodiscard]] ticket enter(operation_kind kind, std::size_t count, call::options o) const {
     transport::signature s =
         calls().sign(kind, calls().choose(kind, count * sizeof(T), is_commutative<Op, T>), element_type_id<T>, count);
@@ -194,6 +204,10 @@ class reduction_calls {
     constexpr auto kind = operation_kind::all_reduce;
     calls().require_open(kind);
     calls().check_null(kind, "inout", out, count);
+    if (calls().alone(o)) {
+      combine_alone<T>(in, out, count, op);
+      return operation<>::completed({});
+    }
     if constexpr (native_all_reduce<Backend, T, Op>) {
       return Backend::all_reduce(enter<T, Op>(kind, count, std::move(o)), in, out, count, std::move(op));
     } else {

@@ -37,6 +37,7 @@ class rooted_calls {
       calls().require_open(kind);
       calls().check_root(kind, from_rank);
       calls().check_null(kind, "inout", elements.data(), elements.size());
+      if (calls().alone(options_of(options...))) return operation<>::completed({});
       return collective::broadcast<transport_type>(
           enter<T>(kind, elements.size(), from_rank, 0, true, options_of(options...)),
           collective::bytes_of(elements.data()), elements.size(), sizeof(T));

@@ -6,6 +6,7 @@
 #include <cohort/transport/engine.hpp>
 #include <cohort/transport/shm/flag_wait.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
+#include <cohort/transport/shm/regions.hpp>
 
 #include <memory>
 
@@ -22,12 +23,15 @@ class cpu_transport : public engine {
 
   /// The ranks of this host; null when this rank shares memory with nobody.
   [[nodiscard]] neighbours* host_ranks() const noexcept { return neighbours_.get(); }
+  /// The registered buffers; null where `host_ranks` is.
+  [[nodiscard]] regions* shared_buffers() const noexcept { return regions_.get(); }
   [[nodiscard]] flag_waits& waits() noexcept { return waits_; }
   /// How often a word is looked at again before its wait is left to the turns of the engine.
   [[nodiscard]] int brief_looks() const noexcept { return brief_looks_; }
 
  protected:
   std::unique_ptr<neighbours> neighbours_{};
+  std::unique_ptr<regions> regions_{};
   flag_waits waits_{};
   int brief_looks_ = 0;
 };

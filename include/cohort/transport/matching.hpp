@@ -98,6 +98,7 @@ class matcher {
     m->next = nullptr;
     (q.last_early != nullptr ? q.last_early->next : q.first_early) = m;
     q.last_early = m;
+    ++early_;
     return *m;
   }
 
@@ -128,6 +129,8 @@ class matcher {
     cached_ = nullptr;
   }
 
+  /// Whether no message has come early.
+  [[nodiscard]] bool nothing_early() const noexcept { return early_ == 0; }
   /// An early message for this collective that says that its sender called something else.
   [[nodiscard]] const early_message* conflicting(std::uint64_t context, std::int64_t sequence, const signature& mine) {
     for (early_message* m = of(context).first_early; m != nullptr; m = m->next) {
@@ -157,13 +160,14 @@ class matcher {
     cached_context_ = context;
     return *cached_;
   }
-  static void unlink(queues& q, early_message& m) noexcept {
+  void unlink(queues& q, early_message& m) noexcept {
+    --early_;
     (m.previous != nullptr ? m.previous->next : q.first_early) = m.next;
     (m.next != nullptr ? m.next->previous : q.last_early) = m.previous;
     m.previous = m.next = nullptr;
   }
   template <class Drop>
-  static void drop_if(queues& q, Drop drop) {
+  void drop_if(queues& q, Drop drop) {
     for (early_message* m = q.first_early; m != nullptr;) {
       early_message* const following = m->next;
       if (drop(*m)) {
@@ -173,13 +177,14 @@ class matcher {
       m = following;
     }
   }
-  static void clear(queues& q) noexcept {
+  void clear(queues& q) noexcept {
     drop_if(q, [](const early_message&) { return true; });
   }
 
   std::unordered_map<std::uint64_t, queues> queues_{};
   queues* cached_ = nullptr;
   std::uint64_t cached_context_ = 0;
+  std::size_t early_ = 0;
 };
 
 /// What is wrong with delivering this message to this receive; nothing, if all is well.

@@ -87,13 +87,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
  private:
   static constexpr std::size_t staging_bytes = std::size_t{64} << 10;
 
-  using bytes = std::vector<std::byte, detail::pool_allocator<std::byte>>;
+  using short_bytes = std::vector<std::byte, detail::pool_allocator<std::byte>>;
   using places = std::vector<piece, detail::pool_allocator<piece>>;
 
   struct outgoing {
     frame::bytes_type header{};
     request* source = nullptr;       // null: nothing but the header, or a payload of our own
-    bytes own{};                     // a payload of the connection's own, or of an operation that is gone
+    short_bytes own{};               // a payload of the connection's own, or of an operation that is gone
     std::size_t sent = 0;            // of header and payload together
     std::size_t total = frame::size;
   };

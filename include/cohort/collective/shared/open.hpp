@@ -32,6 +32,7 @@ namespace detail {
     for (int k = 1; k < use.size(); ++k) {
       here.send(g.world_rank(use.other(k)), transport::letter_kind::window, g.context(), 0, mine);
     }
+    use.window().close_own_descriptor();
     return true;
   } catch (const error&) {
     // Some may have got a part: they learn from its status that it is not to be used.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/collective/shared/copy.hpp>
+#include <cohort/collective/shared/direct.hpp>
 #include <cohort/collective/shared/open.hpp>
 
 namespace cohort::collective {
@@ -13,14 +14,71 @@ namespace cohort::collective {
   return ranks <= 2 ? std::size_t{64} << 10 : std::size_t{16} << 10;
 }
 
+namespace detail {
+
+/// A chunk of the vector, all but this rank's own slice, which nobody else reads.
+inline void give_but_own(transport::window_use& use, const layout& source, std::size_t at, std::size_t bytes,
+                         const cohort::detail::reducer& op) {
+  const slices cut(bytes, use.size(), op.element_bytes);
+  const std::size_t own = cut.begin(use.rank());
+  const std::size_t behind = own + cut.size(use.rank());
+  copy_in(source, 0, at, own, use.mine());
+  copy_in(source, 0, at + behind, bytes - behind, use.mine() + behind);
+}
+
+/// The last step of a functor on what was not combined by combine_everywhere.
+inline void finish_ends(const cohort::detail::reducer& op, const layout& dest, std::size_t bytes,
+                        const common_range& reach, int ranks) {
+  if (op.finish == nullptr) return;
+  const auto apply = [&](std::byte* data, std::size_t n) {
+    op.finish(op.op, data, data, n / op.element_bytes, ranks);
+  };
+  dest.each_piece_within(0, 0, reach.from, apply);
+  dest.each_piece_within(0, reach.to, bytes - reach.to, apply);
+}
+
+}  // namespace detail
+
+/// Every rank combines its slice of everybody's buffers where they are, and writes it to all of them.
+///
+/// Needs: everybody has told where its buffers lie, and `use` has waited for that
+inline task<> reduce_directly(transport::window_use& use, layout source, layout dest, std::size_t bytes,
+                              detail::common_range reach, const cohort::detail::reducer& op, int root) {
+  const int p = use.size();
+  const int r = use.rank();
+  transport::regions& known = *use.transport().shared_buffers();
+  transport::neighbours& here = *use.transport().host_ranks();
+  reachable_buffers all(p);
+  all.in(r) = detail::one_piece(source, bytes);
+  all.out(r) = root < 0 || root == r ? detail::one_piece(dest, bytes) : all.in(r);
+  for (int k = 1; k < p; ++k) {
+    const int from = use.other(k);
+    const int there = use.current().home().world_rank(from);
+    const offered_buffers theirs = detail::told_buffers(use, from);
+    for (;;) {
+      const std::uint32_t before = here.arrivals().load(std::memory_order_relaxed);
+      all.in(from) = known.of(there, theirs.in);
+      all.out(from) = known.of(there, theirs.out);
+      if (all.in(from) != nullptr && all.out(from) != nullptr) break;
+      co_await use.reach(here.arrivals(), before + 1, from);
+    }
+  }
+  const slices cut(reach.to - reach.from, p, op.element_bytes);
+  // What is written is read next by another core, or not before much else has been.
+  combine_everywhere(op, all, p, root, r, reach.from + cut.begin(r), cut.size(r), bytes > direct_streaming_bytes);
+  use.raise_second();
+  for (int k = 1; k < p; ++k) co_await use.second_of(use.other(k));
+}
+
 /// Combines the vectors of all ranks into `dest`, which may be `source`; only on `root` unless that is -1.
 ///
 /// Shapes: source, dest: layouts of one block of `bytes` bytes; dest is not used on ranks that get no result
+/// Result: `*finished` is set if the functor's `finish` has been applied
 /// Order:  that of the ranks, always
 /// Cost:   a vector of up to 96 bytes costs two cache lines from each rank, one of 32 bytes a single one
 template <class Channel, class Otherwise>
 task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t bytes, const cohort::detail::reducer& op,
-                        int root, Otherwise otherwise) {
+                        int root, Otherwise otherwise, bool* finished = nullptr) {
   call& c = ch.current();
   transport::window_use use(c, ch.transport(), *c.home().window);
   co_await use.turn();
@@ -53,19 +111,63 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
     co_return;
   }
 
+  // Long vectors. Who can be reached says where; if all can, nothing is copied.
   const bool streaming = bytes > streaming_bytes;
   const std::size_t chunk = whole_elements(use.capacity(), op.element_bytes);
+  offered_buffers mine;
+  if (op.element_bytes <= direct_element_bytes && bytes >= 4 * direct_end_bytes) {
+    mine.in = detail::place_of_block(use, source, bytes);
+    mine.out = takes ? detail::place_of_block(use, dest, bytes) : mine.in;
+  }
+  detail::tell_buffers(use, mine);
+  if (mine.complete()) {
+    copy_in(source, 0, 0, direct_end_bytes, use.mine());
+    copy_in(source, 0, bytes - direct_end_bytes, direct_end_bytes, use.mine() + direct_end_bytes);
+  } else {
+    detail::give_but_own(use, source, 0, std::min(chunk, bytes), op);
+  }
+  use.raise();
+  int offering = mine.complete() ? 1 : 0;
+  detail::common_range reach{0, bytes, op.element_bytes};
+  mine.narrow(reach);
+  for (int k = 1; k < p; ++k) {
+    const int from = use.other(k);
+    co_await use.arrived(from);
+    const offered_buffers theirs = detail::told_buffers(use, from);
+    if (theirs.complete()) ++offering;
+    theirs.narrow(reach);
+  }
+
+  if (offering == p) {
+    if (takes) {
+      sources.set([&use](int k) { return use.slot(k); });
+      sources.fold_out(op, p, dest, 0, 0, reach.from, false);
+      const std::size_t at_end = direct_end_bytes - (bytes - reach.to);
+      sources.set([&use, at_end](int k) { return use.slot(k) + direct_end_bytes + at_end; });
+      sources.fold_out(op, p, dest, 0, reach.to, bytes - reach.to, false);
+      detail::finish_ends(op, dest, bytes, reach, p);
+    }
+    co_await reduce_directly(use, source, dest, bytes, reach, op, root);
+    if (finished != nullptr) *finished = true;
+    use.end_step();
+    use.finish();
+    co_return;
+  }
+  // Those who offered have given nothing yet: everybody begins again.
+  bool given = offering == 0;
+  if (!given) use.end_step();
+
   for (std::size_t at = 0; at < bytes; at += chunk) {
     const std::size_t here = std::min(chunk, bytes - at);
     const slices cut(here, p, op.element_bytes);
-    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
-    // Everything but this rank's own slice, which nobody else reads.
     const std::size_t own = cut.begin(r);
-    const std::size_t behind = own + cut.size(r);
-    copy_in(source, 0, at, own, use.mine());
-    copy_in(source, 0, at + behind, here - behind, use.mine() + behind);
-    use.raise();
-    for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
+    if (!given) {
+      for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
+      detail::give_but_own(use, source, at, here, op);
+      use.raise();
+      for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
+    }
+    given = false;
     std::size_t done = own;
     source.each_piece_within(0, at + own, cut.size(r), [&](const std::byte* data, std::size_t n) {
       sources.set([&](int k) { return k == r ? data : use.slot(k) + done; });

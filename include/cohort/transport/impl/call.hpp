@@ -2,6 +2,7 @@
 // Bodies of transport/call.hpp: registration of calls, the wavefront that heartbeats read, and error text.
 #pragma once
 
+#include <cohort/detail/coarse_clock.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/engine.hpp>
 
@@ -70,11 +71,12 @@ COHORT_DECL std::optional<transport::signature> group::recent(std::int64_t seque
 
 COHORT_DECL call::call(std::shared_ptr<group> home, std::int64_t sequence, const transport::signature& signature,
                        options chosen)
-    : home_(std::move(home)), sequence_(sequence), signature_(signature), started_(clock::now()) {
+    : home_(std::move(home)), sequence_(sequence), signature_(signature) {
+  const std::chrono::nanoseconds limit = chosen.timeout.value_or(home_->default_timeout);
+  started_ = limit < 100 * detail::coarse_lag ? clock::now() : detail::coarse_now();
   next_ = home_->first_active_;
   if (next_ != nullptr) next_->previous_ = this;
   home_->first_active_ = this;
-  const std::chrono::nanoseconds limit = chosen.timeout.value_or(home_->default_timeout);
   if (limit < clock::time_point::max() - started_) {
     deadline_ = started_ + limit;
     engine().watch_deadline(deadline_);

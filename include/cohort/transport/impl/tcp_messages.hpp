@@ -138,6 +138,7 @@ inline void tcp_transport::withdraw(request& r) {
 }
 
 inline void tcp_transport::entered(const call& c) {
+  if (matcher_.nothing_early()) return;
   const early_message* const m = matcher_.conflicting(c.home().context(), c.sequence(), c.signature());
   if (m == nullptr) return;
   report_mismatch(c.home(), c.sequence(), m->header.source, errc::mismatch,

@@ -9,6 +9,7 @@ namespace cohort::transport {
 inline std::string tcp_transport::open_host() {
   if (!settings_.shared_memory || size() == 1) return {};
   neighbours_ = std::make_unique<neighbours>(rank(), size());
+  regions_ = std::make_unique<regions>(*neighbours_);
   return neighbours_->address().encode();
 }
 
@@ -25,7 +26,7 @@ inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::st
   constexpr auto patience = std::chrono::seconds{10};
   std::vector<int> seen = neighbours_->meet(std::move(all), std::min(until, clock::now() + patience));
   const bool crowded = neighbours_->local_size() > usable_cores();
-  brief_looks_ = crowded ? 0 : 64;
+  brief_looks_ = crowded ? 0 : 256;
   set_spins(crowded ? 16 : 4000);
   return seen;
 }

@@ -24,6 +24,7 @@ enum class letter_kind : std::uint32_t {
   refusal,   ///< the sender has no part of that window to give
   link,      ///< the memory of a connection between the two
   buffer,    ///< a registered buffer
+  buffer_gone,  ///< it is registered no more
 };
 
 struct letter {

@@ -86,6 +86,7 @@ class neighbours {
         continue;  // it will not have this rank's desk, and says so in its list
       }
     }
+    memory_.close_descriptor();
     local_ = 1 + static_cast<int>(expected);
     while (expected > 0 && clock::now() < until) {
       mail_.flush();

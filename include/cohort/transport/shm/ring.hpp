@@ -39,6 +39,7 @@ class ring {
     return ring(std::move(s));
   }
   explicit operator bool() const noexcept { return head_ != nullptr; }
+  void close_descriptor() noexcept { memory_.close_descriptor(); }
   [[nodiscard]] const shared_segment& memory() const noexcept { return memory_; }
   [[nodiscard]] ring_head& head() const noexcept { return *head_; }
 

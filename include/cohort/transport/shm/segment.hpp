@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -63,6 +64,7 @@ class shared_segment {
   [[nodiscard]] static shared_segment create(std::size_t bytes) {
     shared_segment s;
     bytes = rounded(bytes);
+    require_available(bytes);
     s.fd_ = owned_fd(::memfd_create("cohort", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!s.fd_) refuse("create", bytes);
     if (::ftruncate(s.fd_.get(), static_cast<off_t>(bytes)) != 0) refuse("size", bytes);
@@ -96,6 +98,16 @@ class shared_segment {
     return s;
   }
 
+  /// Takes the place of other memory of this size; from then on whoever owned that owns this.
+  [[nodiscard]] bool move_to(std::byte* where) noexcept {
+    if (::mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, where) == MAP_FAILED) return false;
+    data_ = nullptr;
+    bytes_ = 0;
+    return true;
+  }
+  /// The mapping needs its descriptor no longer.
+  void close_descriptor() noexcept { fd_ = owned_fd{}; }
+
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
@@ -106,6 +118,20 @@ class shared_segment {
   }
 
  private:
+  // The kernel hands out pages until there are none left, and then ends some process: what is clearly too much is not
+  // asked for.
+  static void require_available(std::size_t bytes) {
+    constexpr std::size_t never_too_much = std::size_t{64} << 20;
+    if (bytes <= never_too_much) return;
+    std::ifstream about("/proc/meminfo");
+    std::string word;
+    while (about >> word) {
+      std::size_t kib = 0;
+      if (word != "MemAvailable:" || !(about >> kib) || bytes / 1024 <= kib) continue;
+      errno = ENOMEM;
+      refuse("reserve", bytes);
+    }
+  }
   [[noreturn]] static void refuse(const char* what, std::size_t bytes) {
     const int why = errno;
     const bool full = why == ENOSPC || why == ENOMEM;

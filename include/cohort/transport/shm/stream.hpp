@@ -83,6 +83,7 @@ class shm_stream final : public byte_stream {
     try {
       out_ = ring::create();
       here_->send(peer_, letter_kind::link, 0, 0, out_.memory());
+      out_.close_descriptor();
       return true;
     } catch (const error&) {
       out_ = ring{};

@@ -59,6 +59,8 @@ class shm_window {
     parts_[static_cast<std::size_t>(rank_)].head = ::new (mine.data()) window_head;
     return mine;
   }
+  /// The part has been offered to everybody.
+  void close_own_descriptor() noexcept { parts_[static_cast<std::size_t>(rank_)].memory.close_descriptor(); }
   void adopt(int r, owned_fd fd) {
     part& p = parts_[static_cast<std::size_t>(r)];
     p.memory = shared_segment::adopt(std::move(fd), part_bytes());
@@ -140,7 +142,12 @@ class window_use {
         : use_(&use), word_(word), number_(number), peer_(peer), what_(what) {}
     [[nodiscard]] bool await_ready() const noexcept {
       if (word_ == nullptr || reached(*word_, number_)) return true;
-      for (int i = use_->transport_->brief_looks(); i > 0; --i) {
+      // Without a pause first: one may last as long as a word takes to come from another core.
+      const int looks = use_->transport_->brief_looks();
+      for (int i = 0; i < looks; ++i) {
+        if (reached(*word_, number_)) return true;
+      }
+      for (int i = 0; i < looks / 16; ++i) {
         pause();
         if (reached(*word_, number_)) return true;
       }

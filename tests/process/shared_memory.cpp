@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSL-1.0
+// Ranks of one host that share memory: buffers that are registered give the same results as others, whoever registered
+// his; what cannot be shared is carried by messages; the memory goes with its owners.
+#include "../support/processes.hpp"
+#include "fault_support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cohort/cohort.hpp>
+
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+using namespace cohort;
+
+namespace {
+
+int expected_sum(int ranks, std::size_t i) {
+  int sum = 0;
+  for (int r = 0; r < ranks; ++r) sum += (r + 1) * static_cast<int>(i % 1000 + 1);
+  return sum;
+}
+
+std::vector<int> input_of(int rank, std::size_t count) {
+  std::vector<int> v(count);
+  for (std::size_t i = 0; i < count; ++i) v[i] = (rank + 1) * static_cast<int>(i % 1000 + 1);
+  return v;
+}
+
+bool all_summed(std::span<const int> v, int ranks) {
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    if (v[i] != expected_sum(ranks, i)) return false;
+  }
+  return true;
+}
+
+/// Who registers: everybody, nobody, the even ranks, rank 0 only its input.
+task<> sums_with(communicator<cpu>& world, int who, std::size_t count) {
+  std::vector<int> in = input_of(world.rank(), count);
+  std::vector<int> out(count, -1);
+  const bool registers = who == 0 || (who == 2 && world.rank() % 2 == 0) || (who == 3 && world.rank() == 0);
+  registration a;
+  registration b;
+  if (registers) a = world.register_memory(in);
+  if (registers && who != 3) b = world.register_memory(out);
+  // A buffer that has no page for itself stays where it is.
+  if (count * sizeof(int) > 8192) support::expect(a.active() == registers, "registration where memory is shared");
+  const std::string where = "who " + std::to_string(who) + ", " + std::to_string(count) + " elements";
+  for (int again = 0; again < 3; ++again) {
+    std::fill(out.begin(), out.end(), -1);
+    co_await world.all_reduce(in, out, sum{});
+    support::expect(all_summed(out, world.size()), where.c_str());
+    support::expect(in == input_of(world.rank(), count), "the input as it was");
+  }
+  const int root_rank = world.size() - 1;
+  std::fill(out.begin(), out.end(), -1);
+  co_await world.reduce(in, out, sum{}, root{root_rank});
+  support::expect(world.rank() != root_rank || all_summed(out, world.size()), "the root's sum");
+  co_await world.all_reduce(in, sum{});
+  support::expect(all_summed(in, world.size()), "the sum in place");
+}
+
+task<int> all_ways(communicator<cpu> world) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{5000}, std::size_t{40000}, std::size_t{300001}}) {
+    for (const int who : {0, 1, 2, 3}) co_await sums_with(world, who, count);
+  }
+  co_return 0;
+}
+
+task<int> other_functors(communicator<cpu> world) {
+  const int p = world.size();
+  auto shared = world.make_shared_vector<float>(100000);
+  for (float& x : shared) x = static_cast<float>(world.rank());
+  co_await world.all_reduce(shared, average{});
+  for (const float x : shared) support::expect(x == static_cast<float>(p - 1) / 2, "the average");
+  // Rank order, of a functor that needs it: the first operand is what the ranks before have made.
+  auto words = world.make_shared_vector<std::uint64_t>(50000);
+  for (std::uint64_t& w : words) w = static_cast<std::uint64_t>(world.rank() + 1);
+  const auto append = [](std::uint64_t a, std::uint64_t b) { return a * 10 + b; };
+  co_await world.all_reduce(words, append);
+  std::uint64_t expected = 0;
+  for (int r = 0; r < p; ++r) expected = expected * 10 + static_cast<std::uint64_t>(r + 1);
+  for (const std::uint64_t w : words) support::expect(w == expected, "the ranks in order");
+  // Part of a registered buffer is registered too.
+  for (float& x : shared) x = 1.0F;
+  co_await world.all_reduce(std::span(shared.data() + 1001, std::size_t{70000}), sum{});
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    const bool inside = i >= 1001 && i < 71001;
+    support::expect(shared[i] == (inside ? static_cast<float>(p) : 1.0F), "a part of the buffer");
+  }
+  co_return 0;
+}
+
+task<int> neighbours_on_a_page(communicator<cpu> world) {
+  // The buffer begins and ends within pages that hold something else.
+  std::vector<int> whole(30000);
+  for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<int>(i);
+  const std::span<int> middle(whole.data() + 777, 20000);
+  const int* const before = middle.data();
+  {
+    const registration r = world.register_memory(middle);
+    support::expect(middle.data() == before, "the same address");
+    for (std::size_t i = 0; i < whole.size(); ++i) support::expect(whole[i] == static_cast<int>(i), "the same contents");
+    std::fill(middle.begin(), middle.end(), world.rank() + 1);
+    co_await world.all_reduce(middle, sum{});
+  }
+  const int total = world.size() * (world.size() + 1) / 2;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const bool inside = i >= 777 && i < 20777;
+    support::expect(whole[i] == (inside ? total : static_cast<int>(i)), "nothing beside the buffer to be changed");
+  }
+  // It is registered no more: the next operation copies, and is as right.
+  std::fill(middle.begin(), middle.end(), 1);
+  co_await world.all_reduce(middle, sum{});
+  for (const int x : middle) support::expect(x == world.size(), "a sum afterwards");
+  co_return 0;
+}
+
+task<int> without_descriptors(communicator<cpu> world) {
+  // Messages have their memory already; the window finds no descriptor on one rank.
+  for (int r = 0; r < world.size(); ++r) {
+    if (r == world.rank()) continue;
+    int value = 0;
+    co_await world.exchange(std::span(&r, 1), to{r}, std::span(&value, 1), from{r}, tag{1});
+  }
+  rlimit limit{};
+  support::expect(::getrlimit(RLIMIT_NOFILE, &limit) == 0, "a limit");
+  if (world.rank() == 1) {
+    const rlimit none{3, limit.rlim_max};
+    support::expect(::setrlimit(RLIMIT_NOFILE, &none) == 0, "a limit");
+  }
+  for (const std::size_t count : {std::size_t{2}, std::size_t{100000}}) {
+    std::vector<int> v = input_of(world.rank(), count);
+    co_await world.all_reduce(v, sum{});
+    support::expect(all_summed(v, world.size()), "the sum, by messages");
+    std::vector<int> all(count * static_cast<std::size_t>(world.size()));
+    co_await world.all_gather(v, all);
+    support::expect(all.front() == v.front() && all.back() == v.back(), "the gathered blocks");
+    co_await world.broadcast(v, root{1});
+    co_await world.barrier();
+  }
+  if (world.rank() == 1) support::expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "a limit");
+  co_return 0;
+}
+
+template <class Body>
+void on_ranks(int n, Body body) {
+  CAPTURE(n);
+  const auto results = support::run_ranks(n, [body](int) { return run(body); });
+  for (const auto& r : results) {
+    INFO(support::describe(r));
+    CHECK(r.ok());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sums are the same whoever has registered his buffers") {
+  for (const int n : {2, 3, 4}) on_ranks(n, all_ways);
+}
+
+TEST_CASE("any functor, averages, and parts of registered buffers") {
+  for (const int n : {2, 5}) on_ranks(n, other_functors);
+}
+
+TEST_CASE("registering a buffer moves nothing and touches nothing beside it") { on_ranks(3, neighbours_on_a_page); }
+
+TEST_CASE("where one rank cannot make its part of the window, messages do the work") { on_ranks(3, without_descriptors); }
+
+TEST_CASE("a buffer is registered once, and again when that has ended") {
+  on_ranks(2, [](communicator<cpu> world) -> task<int> {
+    std::vector<int> v(100000, 1);
+    {
+      const registration whole = world.register_memory(v);
+      try {
+        const registration again = world.register_memory(std::span(v).subspan(5000, 50000));
+        co_return 1;
+      } catch (const error& e) {
+        support::expect(e.condition() == errc::invalid_argument, e.what());
+        support::expect(std::string(e.what()).find("registered already") != std::string::npos, e.what());
+      }
+    }
+    const registration again = world.register_memory(v);
+    co_await world.all_reduce(v, sum{});
+    for (const int x : v) support::expect(x == world.size(), "a sum");
+    co_return 0;
+  });
+}
+
+TEST_CASE("an empty buffer cannot be registered") {
+  const auto results = support::run_ranks(2, [](int) {
+    return run([](communicator<cpu> world) -> task<int> {
+      std::vector<int> nothing;
+      try {
+        const auto r = world.register_memory(nothing);
+      } catch (const error& e) {
+        const bool right = e.condition() == errc::invalid_argument &&
+                           std::string(e.what()).find("the buffer has no elements") != std::string::npos;
+        co_return right ? 0 : 1;
+      }
+      co_return 1;
+    });
+  });
+  for (const auto& r : results) CHECK(r.ok());
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSL-1.0
+// What ranks of one host share, below the communicators: segments that cannot shrink under their readers, letters that
+// only ranks of the job can write, rings that carry every byte once and in order.
+#include <doctest/doctest.h>
+
+#include <cohort/transport/shm/mail.hpp>
+#include <cohort/transport/shm/ring.hpp>
+#include <cohort/transport/shm/segment.hpp>
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace cohort;
+using namespace cohort::transport;
+
+namespace {
+
+std::string unused_name(const char* what) {
+  return std::string{"cohort-test-"} + what + "-" + std::to_string(::getpid());
+}
+
+letter text_of(std::uint64_t word) {
+  letter l;
+  l.kind = letter_kind::window;
+  l.from = 3;
+  l.word = word;
+  l.context = 77;
+  return l;
+}
+
+/// Anybody of this host who knows the name of a mailbox.
+void send_raw(const std::string& to, const void* data, std::size_t bytes) {
+  const int s = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  std::memcpy(where.sun_path + 1, to.data(), to.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + to.size());
+  CHECK(::sendto(s, data, bytes, 0, reinterpret_cast<const sockaddr*>(&where), length) ==
+        static_cast<ssize_t>(bytes));
+  ::close(s);
+}
+
+errc code_of(const error& e) { return e.condition(); }
+
+}  // namespace
+
+TEST_CASE("a segment is seen by whoever maps its descriptor, and cannot shrink") {
+  const shared_segment mine = shared_segment::create(10000);
+  CHECK(mine.size() == 12288);
+  std::memset(mine.data(), 7, mine.size());
+  const shared_segment theirs = shared_segment::adopt(owned_fd(::dup(mine.fd())), 10000);
+  CHECK(theirs.data() != mine.data());
+  CHECK(theirs.data()[12287] == std::byte{7});
+  theirs.data()[0] = std::byte{9};
+  CHECK(mine.data()[0] == std::byte{9});
+  CHECK(::ftruncate(mine.fd(), 0) != 0);
+}
+
+TEST_CASE("memory that a peer could take away again is refused") {
+  const int plain = ::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  REQUIRE(::ftruncate(plain, 4096) == 0);
+  try {
+    (void)shared_segment::adopt(owned_fd(plain), 4096);
+    FAIL("accepted");
+  } catch (const error& e) {
+    CHECK(code_of(e) == errc::protocol_error);
+    CHECK(std::string(e.what()).find("not sealed") != std::string::npos);
+  }
+  const shared_segment small = shared_segment::create(4096);
+  CHECK_THROWS_AS((void)shared_segment::adopt(owned_fd(::dup(small.fd())), 1 << 20), error);
+}
+
+TEST_CASE("more memory than a host has is an error, not a signal") {
+  try {
+    (void)shared_segment::create(std::size_t{1} << 50);
+    FAIL("created");
+  } catch (const error& e) {
+    CHECK((code_of(e) == errc::out_of_memory || code_of(e) == errc::io_error));
+    CHECK(std::string(e.what()).find("bytes of shared memory") != std::string::npos);
+  }
+}
+
+TEST_CASE("a letter brings a descriptor along") {
+  host_mail a(unused_name("a"), 111);
+  host_mail b(unused_name("b"), 222);
+  const shared_segment memory = shared_segment::create(4096);
+  memory.data()[5] = std::byte{42};
+  a.send(unused_name("b"), text_of(222), memory.fd());
+  std::optional<received_letter> got = b.receive();
+  REQUIRE(got);
+  CHECK(got->text.from == 3);
+  CHECK(got->text.context == 77);
+  const shared_segment theirs = shared_segment::adopt(std::move(got->enclosed), 4096);
+  CHECK(theirs.data()[5] == std::byte{42});
+  CHECK_FALSE(b.receive());
+}
+
+TEST_CASE("letters without the receiver's word, and scraps, are thrown away") {
+  host_mail b(unused_name("word"), 222);
+  const letter wrong = text_of(111);
+  send_raw(unused_name("word"), &wrong, sizeof wrong);
+  const letter right = text_of(222);
+  send_raw(unused_name("word"), &right, sizeof right - 1);
+  std::vector<char> longer(4 * sizeof right, 'x');
+  std::memcpy(longer.data(), &right, sizeof right);
+  send_raw(unused_name("word"), longer.data(), longer.size());
+  send_raw(unused_name("word"), &right, sizeof right);
+  const std::optional<received_letter> got = b.receive();
+  REQUIRE(got);
+  CHECK(got->text.word == 222);
+  CHECK_FALSE(b.receive());
+}
+
+TEST_CASE("letters that find no room wait, and keep their order") {
+  host_mail a(unused_name("from"), 1);
+  host_mail b(unused_name("full"), 2);
+  constexpr std::uint64_t many = 2000;
+  for (std::uint64_t n = 0; n < many; ++n) {
+    letter l = text_of(2);
+    l.number = n;
+    a.send(unused_name("full"), l);
+  }
+  CHECK(a.has_waiting());
+  std::uint64_t next = 0;
+  while (next < many) {
+    const std::optional<received_letter> got = b.receive();
+    if (!got) {
+      a.flush();
+      continue;
+    }
+    REQUIRE(got->text.number == next);
+    ++next;
+  }
+}
+
+TEST_CASE("a ring carries every byte once and in order") {
+  ring writer = ring::create();
+  ring reader(shared_segment::adopt(owned_fd(::dup(writer.memory().fd())), ring::segment_bytes));
+  constexpr std::size_t total = std::size_t{24} << 20;
+  std::thread other([&] {
+    std::mt19937 dice(1);
+    std::vector<std::byte> parts[3];
+    std::size_t sent = 0;
+    while (sent < total) {
+      piece from[3];
+      std::size_t at = sent;
+      for (int i = 0; i < 3; ++i) {
+        parts[i].resize(std::min<std::size_t>(dice() % 100000, total - at));
+        for (std::byte& b : parts[i]) b = static_cast<std::byte>((at++ * 31) >> 3);
+        from[i] = {parts[i].data(), parts[i].size()};
+      }
+      // What was not taken is offered again.
+      std::size_t left = at - sent;
+      std::size_t skip = 0;
+      while (left > 0) {
+        piece rest[3];
+        std::size_t n = 0;
+        std::size_t to_skip = skip;
+        for (const piece& p : from) {
+          if (to_skip >= p.bytes) {
+            to_skip -= p.bytes;
+            continue;
+          }
+          rest[n++] = {p.data + to_skip, p.bytes - to_skip};
+          to_skip = 0;
+        }
+        const std::size_t done = writer.write({rest, n});
+        if (done == 0) std::this_thread::yield();
+        skip += done;
+        left -= done;
+      }
+      sent = at;
+    }
+  });
+  std::mt19937 dice(2);
+  std::size_t received = 0;
+  std::size_t wrong = 0;
+  std::vector<std::byte> a(70000);
+  std::vector<std::byte> b(70000);
+  while (received < total) {
+    const piece into[2] = {{a.data(), dice() % a.size()}, {b.data(), 1 + dice() % (b.size() - 1)}};
+    const std::size_t n = reader.read(into);
+    if (n == 0) std::this_thread::yield();
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::byte found = i < into[0].bytes ? a[i] : b[i - into[0].bytes];
+      if (found != static_cast<std::byte>((received * 31) >> 3)) ++wrong;
+      ++received;
+    }
+  }
+  other.join();
+  CHECK(wrong == 0);
+  CHECK(received == total);
+  CHECK_FALSE(reader.has_data());
+}
+
+TEST_CASE("positions that cannot be do not lead out of the ring") {
+  ring writer = ring::create();
+  ring reader(shared_segment::adopt(owned_fd(::dup(writer.memory().fd())), ring::segment_bytes));
+  writer.head().written.store(std::uint64_t{1} << 60);
+  std::vector<std::byte> into(ring::capacity * 2);
+  const piece all{into.data(), into.size()};
+  CHECK(reader.read({&all, 1}) <= ring::capacity);
+  reader.head().read.store(~std::uint64_t{0});
+  CHECK(writer.write({&all, 1}) <= ring::capacity);
+}
