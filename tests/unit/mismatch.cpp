@@ -3,6 +3,7 @@
 // collective can differ. Each must be an error that shows both sides on every rank; none may hang or go unnoticed.
 #include "../support/every_call.hpp"
 #include "../support/sanitizer.hpp"
+#include "../support/text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,6 +15,8 @@
 
 namespace {
 
+using support::contains;
+
 using namespace cohort;
 using namespace std::chrono_literals;
 using support::every_collective;
@@ -21,8 +24,6 @@ using support::what_to_call;
 
 using local_world = communicator<inproc>;
 using script = std::vector<what_to_call>;
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// The sentence about what happened, without which operation of the rank it has ended.
 std::string cause_of(const error& e) {
