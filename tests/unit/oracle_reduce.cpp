@@ -51,7 +51,7 @@ TEST_CASE("oracle: reduce of strings") { reduces<word, concatenate>(smaller_prim
 
 TEST_CASE("oracle: reduce of a vector that a pipeline cuts into many segments") {
   const auto check = [](checker<local>& c) {
-    return reduce_matrix<std::int32_t, cohort::sum>(c, {support::sanitized ? 70001 : 300007}, all_roots(c.size()));
+    return reduce_matrix<std::int32_t, cohort::sum>(c, {support::sanitized ? 150001 : 300007}, all_roots(c.size()));
   };
   constexpr std::array<int, 3> all{3, 5, 8};
   const auto sizes = std::span(all).first(support::sanitized ? 1 : all.size());
