@@ -147,6 +147,8 @@ TEST_CASE("strangers at the ports of rank 0 before anybody else has come") {
 
 TEST_CASE("a rank without descriptors waits for some, and answers then") {
   const meeting_point all_here(2);
+  support::rank_options sockets;
+  sockets.environment = {{"COHORT_SHM", "0"}};  // memory that is shared needs none any more
   const auto ranks = run_ranks(2, [&](int rank) {
     const auto rank_main = [&](world_type world) -> task<> {
       std::vector<int> v(100, 7);
@@ -172,7 +174,7 @@ TEST_CASE("a rank without descriptors waits for some, and answers then") {
       support::expect(v == std::vector<int>(100, 7), "what rank 0 sent");
     };
     return cohort::run(rank_main);
-  });
+  }, sockets);
   INFO(support::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }

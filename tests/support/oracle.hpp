@@ -180,10 +180,17 @@ class checker {
   return roots;
 }
 
-/// Every algorithm of an operation.
+/// Whether the ranks of this process's world see the same memory: one algorithm needs that.
+[[nodiscard]] inline bool& ranks_share_memory() noexcept {
+  static bool yes = false;
+  return yes;
+}
+
+/// Every algorithm of an operation that this world has.
 [[nodiscard]] inline std::vector<algorithm> algorithms_of(operation_kind kind) {
   std::vector<algorithm> all;
   for (const auto& each : cohort::collective::implementations) {
+    if (each.algorithm == algorithm::shared_memory && !ranks_share_memory()) continue;
     if (each.operation == kind) all.push_back(each.algorithm);
   }
   return all;

@@ -43,6 +43,7 @@ void on_processes(int n, std::initializer_list<operation_kind> kinds, Check chec
     tally counts;
     auto rank_main = [&](communicator<remote> world) -> task<> {
       support::expect(world.rank() == rank && world.size() == n, "the rank and the size that the launcher gave");
+      ranks_share_memory() = world.calls().state()->window != nullptr;
       checker<remote> c(world, counts);
       auto work = check(c);
       co_await work;

@@ -14,11 +14,13 @@ namespace oracle {
 enum class grouping {
   tree,      ///< neighbours, then neighbouring pairs, ...: of every algorithm that keeps rank order, but for
   pairwise,  ///< the pairwise reduce_scatter
+  in_order,  ///< rank after rank, 16-bit floats in float and rounded once: of ranks that share memory
   free,      ///< any, as the functor commutes: all that is known is how far rounding can lead
 };
 
 [[nodiscard]] inline grouping grouping_of(operation_kind kind, algorithm how) {
   if (how == algorithm::pairwise) return grouping::pairwise;
+  if (how == algorithm::shared_memory) return grouping::in_order;
   return cohort::collective::find_implementation(kind, how)->needs_commutative ? grouping::free : grouping::tree;
 }
 
@@ -78,13 +80,21 @@ class operands {
     return result;
   }
   /// What a scan gives a rank: windows that double in length.
-  [[nodiscard]] std::vector<T> prefix(int rank) const {
+  [[nodiscard]] std::vector<T> prefix(int rank, algorithm how) const {
     std::vector<T> result;
-    for (std::size_t i = 0; i < count_; ++i) result.push_back(conclusion(up_to(rank, i), rank + 1));
+    for (std::size_t i = 0; i < count_; ++i) {
+      const T all = how == algorithm::shared_memory ? in_order(rank + 1, i) : up_to(rank, i);
+      result.push_back(conclusion(all, rank + 1));
+    }
     return result;
   }
   /// What an exclusive_scan gives a rank but the first, without an initial value.
-  [[nodiscard]] std::vector<T> prefix_before(int rank) const {
+  [[nodiscard]] std::vector<T> prefix_before(int rank, algorithm how) const {
+    if (how == algorithm::shared_memory) {
+      std::vector<T> result;
+      for (std::size_t i = 0; i < count_; ++i) result.push_back(conclusion(in_order(rank, i), rank));
+      return result;
+    }
     const Op op = functor(0);
     std::vector<T> result;
     for (std::size_t i = 0; i < count_; ++i) {
@@ -103,6 +113,13 @@ class operands {
                grouping g) const {
     if constexpr (is_rounded<T> && !std::is_same_v<Op, cohort::max> && !std::is_same_v<Op, cohort::min>) {
       if (g == grouping::free && kind_ == data::rough) return compare_rounded(c, what, found, first);
+    }
+    if (g == grouping::in_order) {
+      std::vector<T> expected;
+      for (std::size_t i = first; i < first + found.size(); ++i) {
+        expected.push_back(conclusion(in_order(ranks_, i), ranks_));
+      }
+      return c.same(what, found, std::span<const T>(expected));
     }
     if (g != grouping::pairwise) return c.same(what, found, totals(first, found.size()));
     const std::vector<T> expected = pairwise(c.rank(), first, found.size());
@@ -127,6 +144,17 @@ class operands {
     else return total / static_cast<T>(ranks);
   }
 
+  /// The first n ranks from the left.
+  [[nodiscard]] T in_order(int n, std::size_t i) const {
+    using accumulator = cohort::accumulator_t<Op, T>;
+    const cohort::detail::applied<Op, T> op = [this] {
+      if constexpr (std::is_same_v<cohort::detail::applied<Op, T>, Op>) return functor(0);
+      else return cohort::detail::applied<Op, T>{};
+    }();
+    auto total = static_cast<accumulator>(at(0, i));
+    for (int r = 1; r < n; ++r) total = static_cast<accumulator>(op(total, static_cast<accumulator>(at(r, i))));
+    return static_cast<T>(total);
+  }
   [[nodiscard]] T tree(std::size_t i) const {
     const Op op = functor(0);
     int core = 1;

@@ -26,9 +26,10 @@ enum class algorithm : unsigned char {
   halving_gather,
   scatter_all_gather,
   reduce_scatter_gather,
+  shared_memory,
 };
 
-inline constexpr algorithm last_algorithm = algorithm::reduce_scatter_gather;
+inline constexpr algorithm last_algorithm = algorithm::shared_memory;
 
 [[nodiscard]] constexpr std::string_view to_string(algorithm a) noexcept {
   switch (a) {
@@ -46,6 +47,7 @@ inline constexpr algorithm last_algorithm = algorithm::reduce_scatter_gather;
     case algorithm::halving_gather: return "halving_gather";
     case algorithm::scatter_all_gather: return "scatter_all_gather";
     case algorithm::reduce_scatter_gather: return "reduce_scatter_gather";
+    case algorithm::shared_memory: return "shared_memory";
   }
   return "no algorithm";
 }
@@ -67,43 +69,59 @@ struct implementation {
 
 inline constexpr implementation implementations[] = {
     {operation_kind::barrier, algorithm::dissemination},
+    {operation_kind::barrier, algorithm::shared_memory},
     {operation_kind::broadcast, algorithm::binomial},
     {operation_kind::broadcast, algorithm::circulant},
     {operation_kind::broadcast, algorithm::scatter_all_gather},
     {operation_kind::broadcast, algorithm::chain},
+    {operation_kind::broadcast, algorithm::shared_memory},
     {operation_kind::scatter, algorithm::binomial},
     {operation_kind::scatter, algorithm::linear},
+    {operation_kind::scatter, algorithm::shared_memory},
     {operation_kind::scatter_v, algorithm::linear},
+    {operation_kind::scatter_v, algorithm::shared_memory},
     {operation_kind::gather, algorithm::binomial},
     {operation_kind::gather, algorithm::linear},
+    {operation_kind::gather, algorithm::shared_memory},
     {operation_kind::gather_v, algorithm::linear},
+    {operation_kind::gather_v, algorithm::shared_memory},
     {operation_kind::reduce, algorithm::binomial},
     {operation_kind::reduce, algorithm::halving_gather},
     {operation_kind::reduce, algorithm::circulant, true},
     {operation_kind::reduce, algorithm::reduce_scatter_gather, true},
+    {operation_kind::reduce, algorithm::shared_memory},
     {operation_kind::all_reduce, algorithm::recursive_doubling},
     {operation_kind::all_reduce, algorithm::halving_doubling},
     {operation_kind::all_reduce, algorithm::circulant, true},
     {operation_kind::all_reduce, algorithm::ring, true},
+    {operation_kind::all_reduce, algorithm::shared_memory},
     {operation_kind::all_gather, algorithm::circulant},
     {operation_kind::all_gather, algorithm::ring},
     {operation_kind::all_gather, algorithm::linear},
+    {operation_kind::all_gather, algorithm::shared_memory},
     {operation_kind::all_gather_v, algorithm::circulant},
     {operation_kind::all_gather_v, algorithm::ring},
     {operation_kind::all_gather_v, algorithm::linear},
+    {operation_kind::all_gather_v, algorithm::shared_memory},
     {operation_kind::reduce_scatter, algorithm::halving},
     {operation_kind::reduce_scatter, algorithm::pairwise},
     {operation_kind::reduce_scatter, algorithm::circulant, true},
     {operation_kind::reduce_scatter, algorithm::ring, true},
+    {operation_kind::reduce_scatter, algorithm::shared_memory},
     {operation_kind::reduce_scatter_v, algorithm::halving},
     {operation_kind::reduce_scatter_v, algorithm::pairwise},
     {operation_kind::reduce_scatter_v, algorithm::circulant, true},
     {operation_kind::reduce_scatter_v, algorithm::ring, true},
+    {operation_kind::reduce_scatter_v, algorithm::shared_memory},
     {operation_kind::all_to_all, algorithm::bruck},
     {operation_kind::all_to_all, algorithm::pairwise},
+    {operation_kind::all_to_all, algorithm::shared_memory},
     {operation_kind::all_to_all_v, algorithm::pairwise},
+    {operation_kind::all_to_all_v, algorithm::shared_memory},
     {operation_kind::scan, algorithm::recursive_doubling},
+    {operation_kind::scan, algorithm::shared_memory},
     {operation_kind::exclusive_scan, algorithm::recursive_doubling},
+    {operation_kind::exclusive_scan, algorithm::shared_memory},
 };
 
 /// The schedule for that operation by that algorithm, or nullptr.

@@ -6,6 +6,7 @@
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/schedule/all_gather.hpp>
 #include <cohort/collective/select.hpp>
+#include <cohort/collective/shared/move.hpp>
 
 #include <vector>
 
@@ -15,6 +16,19 @@ template <class Channel>
 task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
   const int p = ch.size();
   const int r = ch.rank();
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (how == algorithm::shared_memory) {
+      window_move m;
+      m.in = m.out = where.out;
+      m.in_block = r;
+      m.out_by_rank = true;
+      for (int k = 0; k < p; ++k) m.longest = std::max(m.longest, where.out.bytes(k, 1));
+      const auto otherwise = [&ch, &where] {
+        return all_gather_by(ch, without_window(ch.current(), where.out.bytes(0, where.out.blocks()), true), where);
+      };
+      return move_in_window(ch, m, otherwise);
+    }
+  }
   switch (how) {
     case algorithm::ring: return execute(ch, ring_all_gather{p, r}, where, nullptr);
     case algorithm::linear: return execute(ch, linear_all_gather{p, r}, where, nullptr);

@@ -5,6 +5,7 @@
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/schedule/all_reduce.hpp>
 #include <cohort/collective/select.hpp>
+#include <cohort/collective/shared/reduce.hpp>
 
 namespace cohort::collective {
 
@@ -12,6 +13,16 @@ template <class Channel, class Vector>
 task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::detail::reducer& op) {
   const int p = ch.size();
   const int r = ch.rank();
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (how == algorithm::shared_memory) {
+      const layout whole = v.cut(1);
+      const std::size_t bytes = whole.bytes(0, 1);
+      const auto otherwise = [&ch, &v, &op, bytes] {
+        return all_reduce_by(ch, without_window(ch.current(), bytes, op.commutative), v, op);
+      };
+      return reduce_in_window(ch, whole, whole, bytes, op, -1, otherwise);
+    }
+  }
   switch (how) {
     case algorithm::circulant: return execute_in_place(ch, circulant_all_reduce(p, r), v, &op);
     case algorithm::ring: return execute_in_place(ch, ring_all_reduce(p, r), v, &op);
@@ -25,8 +36,21 @@ operation<> all_reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
-  contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
   whole_vector all{bytes_of(out), count, sizeof(T)};
+  if constexpr (sharing_transport<Transport>) {
+    // Where the inputs can be read from where they are, they need not be copied to the output first.
+    if (c.signature().algorithm == algorithm::shared_memory && in != out && combine.prepare == nullptr) {
+      const auto otherwise = [&] {
+        contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
+        return all_reduce_by(ch, without_window(c, count * sizeof(T), combine.commutative), all, combine);
+      };
+      const layout source = layout::uniform(bytes_of(in), count * sizeof(T), 1);
+      co_await reduce_in_window(ch, source, all.cut(1), count * sizeof(T), combine, -1, otherwise);
+      conclude(combine, bytes_of(out), count, ch.size());
+      co_return;
+    }
+  }
+  contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
   co_await all_reduce_by(ch, c.signature().algorithm, all, combine);
   conclude(combine, bytes_of(out), count, ch.size());
 }

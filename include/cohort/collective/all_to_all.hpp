@@ -6,6 +6,7 @@
 #include <cohort/collective/gather.hpp>
 #include <cohort/collective/schedule/all_to_all.hpp>
 #include <cohort/collective/select.hpp>
+#include <cohort/collective/shared/move.hpp>
 
 namespace cohort::collective {
 
@@ -13,6 +14,22 @@ template <class Channel>
 task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (how == algorithm::shared_memory) {
+      window_move m;
+      m.in = where.in;
+      m.out = where.out;
+      m.in_by_rank = true;
+      m.out_by_rank = true;
+      m.sizes_are_known = ch.current().signature().kind == operation_kind::all_to_all;
+      m.longest = block_bytes;
+      detail::copy_region(where.in, {buffer::in, r, 1}, where.out, {buffer::out, r, 1});
+      const auto otherwise = [&ch, &where, block_bytes] {
+        return all_to_all_by(ch, without_window(ch.current(), block_bytes, true), where, block_bytes);
+      };
+      return move_in_window(ch, m, otherwise);
+    }
+  }
   if (how == algorithm::bruck) return with_scratch(ch, bruck_all_to_all{p, r}, where, block_bytes);
   return execute(ch, pairwise_all_to_all{p, r, exchange_window(block_bytes)}, where, nullptr);
 }

@@ -4,6 +4,7 @@
 
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/schedule/barrier.hpp>
+#include <cohort/collective/shared/move.hpp>
 
 namespace cohort::collective {
 
@@ -12,6 +13,15 @@ operation<> barrier([[maybe_unused]] cohort::detail::ticket t) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const layouts nothing;
+  if constexpr (sharing_transport<Transport>) {
+    if (c.signature().algorithm == algorithm::shared_memory) {
+      const auto otherwise = [&ch, &nothing] {
+        return execute(ch, dissemination_barrier{ch.size(), ch.rank()}, nothing, nullptr);
+      };
+      co_await move_in_window(ch, window_move{}, otherwise);
+      co_return;
+    }
+  }
   if (c.signature().algorithm == algorithm::linear) {
     co_await execute(ch, central_barrier{ch.size(), ch.rank()}, nothing, nullptr);
   } else {

@@ -6,8 +6,12 @@
 #include <cohort/collective/schedule/broadcast.hpp>
 #include <cohort/collective/schedule/pipeline.hpp>
 #include <cohort/collective/select.hpp>
+#include <cohort/collective/shared/move.hpp>
 
 namespace cohort::collective {
+
+/// The root fills one half of its part while the others read the other half.
+inline constexpr std::size_t broadcast_chunk = std::size_t{128} << 10;
 
 template <class Channel>
 task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data, std::size_t count,
@@ -16,6 +20,20 @@ task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data,
   const int r = ch.rank();
   const int segments = pipeline_segments(how, count * element_bytes, p);
   whole_vector v{data, count, element_bytes};
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (how == algorithm::shared_memory) {
+      window_move m;
+      m.in = m.out = v.cut(1);
+      m.giver = root;
+      m.longest = count * element_bytes;
+      m.most_at_once = broadcast_chunk;
+      const auto otherwise = [&ch, root, data, count, element_bytes] {
+        return broadcast_by(ch, without_window(ch.current(), count * element_bytes, true), root, data, count,
+                            element_bytes);
+      };
+      return move_in_window(ch, m, otherwise);
+    }
+  }
   switch (how) {
     case algorithm::circulant:
       return execute_in_place(ch, circulant_broadcast(p, r, root, segments), v, nullptr);

@@ -5,6 +5,7 @@
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/schedule/gather.hpp>
 #include <cohort/collective/select.hpp>
+#include <cohort/collective/shared/move.hpp>
 
 #include <vector>
 
@@ -23,6 +24,22 @@ template <class Channel>
 task<> gather_by(const Channel& ch, algorithm how, int root, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (how == algorithm::shared_memory) {
+      window_move m;
+      m.in = where.in;
+      m.out = where.out;
+      m.out_by_rank = true;
+      m.taker = root;
+      m.sizes_are_known = ch.current().signature().kind == operation_kind::gather;
+      m.longest = block_bytes;
+      if (r == root) detail::copy_region(where.in, {buffer::in, 0, 1}, where.out, {buffer::out, root, 1});
+      const auto otherwise = [&ch, root, &where, block_bytes] {
+        return gather_by(ch, without_window(ch.current(), block_bytes, true), root, where, block_bytes);
+      };
+      return move_in_window(ch, m, otherwise);
+    }
+  }
   if (how == algorithm::binomial) return with_scratch(ch, binomial_gather{p, r, root}, where, block_bytes);
   return execute(ch, linear_gather{p, r, root}, where, nullptr);
 }

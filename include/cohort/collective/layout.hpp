@@ -85,6 +85,21 @@ class layout {
     }
   }
 
+  /// Calls f(data, bytes) for what lies at bytes [from, from + bytes) of a block; less where the block ends before.
+  template <class F>
+  void each_piece_within(int block, std::size_t from, std::size_t bytes, F f) const {
+    each_piece(block, 1, [&](std::byte* data, std::size_t n) {
+      if (from >= n) {
+        from -= n;
+        return;
+      }
+      const std::size_t part = std::min(bytes, n - from);
+      if (part > 0) f(data + from, part);
+      bytes -= part;
+      from = 0;
+    });
+  }
+
   [[nodiscard]] std::size_t bytes(int first, int count) const {
     std::size_t total = 0;
     each_piece(first, count, [&total](const std::byte*, std::size_t n) { total += n; });

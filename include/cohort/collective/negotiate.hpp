@@ -38,6 +38,14 @@ namespace cohort::collective {
   return layout::uniform(bytes_of(counts.data()), sizeof(std::uint64_t), static_cast<int>(counts.size()));
 }
 
+/// What carries the blocks once the counts are known. Never the window: operations use it in the order of their calls,
+/// and this one comes to it later than at its call.
+[[nodiscard]] inline algorithm by_messages(const call& c) {
+  const algorithm how = c.signature().algorithm;
+  return how == algorithm::shared_memory ? c.home().selection.choose(c.signature().kind, 0, c.home().size(), true)
+                                         : how;
+}
+
 /// Every rank gets the blocks of all.
 template <class T, class Channel>
 task<ragged<T>> all_gather_ragged(const Channel& ch, algorithm how, const T* in, std::size_t count) {
@@ -100,7 +108,7 @@ template <transport::message_transport Transport, class T>
 operation<ragged<T>> all_gather_negotiated([[maybe_unused]] cohort::detail::ticket t, const T* in, std::size_t count) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
-  auto all = all_gather_ragged<T>(ch, c.signature().algorithm, in, count);
+  auto all = all_gather_ragged<T>(ch, by_messages(c), in, count);
   co_return co_await all;
 }
 
@@ -138,7 +146,7 @@ operation<ragged<T>> all_to_all_negotiated([[maybe_unused]] cohort::detail::tick
   layouts where;
   where.in = layout::by_offsets(bytes_of(in), send_cuts.data(), ch.size());
   where.out = layout::by_offsets(bytes_of(values.data()), cuts.data(), ch.size());
-  co_await all_to_all_by(ch, c.signature().algorithm, where, 0);
+  co_await all_to_all_by(ch, by_messages(c), where, 0);
   co_return ragged<T>(std::move(values), std::move(offsets));
 }
 

@@ -41,6 +41,12 @@ enum class operation_kind : unsigned char {
 
 inline constexpr operation_kind last_operation_kind = operation_kind::all_gather_objects;
 
+[[nodiscard]] constexpr bool reduces(operation_kind kind) noexcept {
+  using enum operation_kind;
+  return kind == reduce || kind == all_reduce || kind == reduce_scatter || kind == reduce_scatter_v || kind == scan ||
+         kind == exclusive_scan;
+}
+
 /// As in the name of the function: "all_reduce"; "unknown operation" for a number that is none of the above.
 [[nodiscard]] constexpr std::string_view name(operation_kind kind) noexcept {
   switch (kind) {

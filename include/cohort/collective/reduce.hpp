@@ -7,6 +7,7 @@
 #include <cohort/collective/schedule/pipeline.hpp>
 #include <cohort/collective/schedule/reduce.hpp>
 #include <cohort/collective/select.hpp>
+#include <cohort/collective/shared/reduce.hpp>
 
 #include <optional>
 
@@ -18,6 +19,15 @@ task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, st
   const int p = ch.size();
   const int r = ch.rank();
   whole_vector v{data, count, op.element_bytes};
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (how == algorithm::shared_memory) {
+      const std::size_t bytes = count * op.element_bytes;
+      const auto otherwise = [&ch, root, data, count, bytes, &op] {
+        return reduce_by(ch, without_window(ch.current(), bytes, op.commutative), root, data, count, op);
+      };
+      return reduce_in_window(ch, v.cut(1), v.cut(1), bytes, op, root, otherwise);
+    }
+  }
   switch (how) {
     case algorithm::circulant: {
       const int segments = pipeline_segments(how, count * op.element_bytes, p);
@@ -30,15 +40,40 @@ task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, st
   }
 }
 
+template <class Channel, class T>
+task<> reduce_by_messages(const Channel& ch, const T* in, T* out, std::size_t count, algorithm how,
+                          const cohort::detail::reducer& op) {
+  call& c = ch.current();
+  const cohort::detail::borrowed_buffer scratch(c.engine().scratch(), out == nullptr ? count * sizeof(T) : 0);
+  T* const total = out != nullptr ? out : reinterpret_cast<T*>(scratch.data());
+  contribute(op, bytes_of(in), bytes_of(total), count, ch.size());
+  co_await reduce_by(ch, how, c.signature().root, bytes_of(total), count, op);
+}
+
+template <class Channel, class T>
+task<> reduce_shared(const Channel& ch, const T* in, T* out, std::size_t count, const cohort::detail::reducer& op) {
+  const std::size_t bytes = count * sizeof(T);
+  const auto otherwise = [&ch, in, out, count, bytes, &op] {
+    return reduce_by_messages(ch, in, out, count, without_window(ch.current(), bytes, op.commutative), op);
+  };
+  return reduce_in_window(ch, layout::uniform(bytes_of(in), bytes, 1), layout::uniform(bytes_of(out), bytes, 1), bytes,
+                          op, ch.current().signature().root, otherwise);
+}
+
 template <transport::message_transport Transport, class T, class Op>
 operation<> reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
-  const cohort::detail::borrowed_buffer scratch(c.engine().scratch(), out == nullptr ? count * sizeof(T) : 0);
-  T* const total = out != nullptr ? out : reinterpret_cast<T*>(scratch.data());
-  contribute(combine, bytes_of(in), bytes_of(total), count, ch.size());
-  co_await reduce_by(ch, c.signature().algorithm, c.signature().root, bytes_of(total), count, combine);
+  if constexpr (sharing_transport<Transport>) {
+    // Nothing is combined but in the window and on the root: the inputs are read from where they are.
+    if (c.signature().algorithm == algorithm::shared_memory && combine.prepare == nullptr) {
+      co_await reduce_shared(ch, in, out, count, combine);
+      if (out != nullptr) conclude(combine, bytes_of(out), count, ch.size());
+      co_return;
+    }
+  }
+  co_await reduce_by_messages(ch, in, out, count, c.signature().algorithm, combine);
   if (out != nullptr) conclude(combine, bytes_of(out), count, ch.size());
 }
 

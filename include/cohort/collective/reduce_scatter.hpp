@@ -6,6 +6,7 @@
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/schedule/reduce_scatter.hpp>
 #include <cohort/collective/select.hpp>
+#include <cohort/collective/shared/combine.hpp>
 
 namespace cohort::collective {
 
@@ -24,6 +25,17 @@ task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
                          detail::short_vector<std::size_t> offsets, const cohort::detail::reducer& op) {
   const int p = ch.size();
   const int r = ch.rank();
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (how == algorithm::shared_memory) {
+      std::size_t longest = 0;
+      for (std::size_t k = 0; k + 1 < offsets.size(); ++k) longest = std::max(longest, offsets[k + 1] - offsets[k]);
+      const std::size_t bytes = ch.current().signature().kind == operation_kind::reduce_scatter ? offsets.back() : 0;
+      const auto otherwise = [&ch, bytes, &where, offsets, &op] {
+        return reduce_scatter_by(ch, without_window(ch.current(), bytes, op.commutative), where, offsets, op);
+      };
+      return reduce_scatter_in_window(ch, where.in, where.out, longest, op, otherwise);
+    }
+  }
   switch (how) {
     case algorithm::circulant:
       return reduce_scatter_in(ch, circulant_reduce_scatter{p, r}, where, std::move(offsets), op);

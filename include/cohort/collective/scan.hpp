@@ -5,18 +5,33 @@
 
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/schedule/scan.hpp>
+#include <cohort/collective/shared/combine.hpp>
 
 namespace cohort::collective {
+
+/// The contributions of ranks 0 .. r in place of rank r's own.
+template <class Channel>
+task<> scan_by(const Channel& ch, algorithm how, whole_vector& all, const cohort::detail::reducer& op) {
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (how == algorithm::shared_memory) {
+      const std::size_t bytes = all.count * all.element_bytes;
+      const auto otherwise = [&ch, &all, &op, bytes] {
+        return scan_by(ch, without_window(ch.current(), bytes, op.commutative), all, op);
+      };
+      return scan_in_window(ch, all.cut(1), all.cut(1), bytes, false, op, otherwise);
+    }
+  }
+  return execute_in_place(ch, recursive_doubling_scan{ch.size(), ch.rank()}, all, &op);
+}
 
 template <transport::message_transport Transport, class T, class Op>
 operation<> scan([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
-  const recursive_doubling_scan steps{ch.size(), ch.rank()};
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
   whole_vector all{bytes_of(out), count, sizeof(T)};
-  co_await execute_in_place(ch, steps, all, &combine);
+  co_await scan_by(ch, c.signature().algorithm, all, combine);
   conclude(combine, bytes_of(out), count, ch.rank() + 1);
 }
 
@@ -25,17 +40,16 @@ operation<T> scan_value([[maybe_unused]] cohort::detail::ticket t, T value, Op o
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
-  const recursive_doubling_scan steps{ch.size(), ch.rank()};
   contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.rank() + 1);
   whole_vector all{bytes_of(&value), 1, sizeof(T)};
-  co_await execute_in_place(ch, steps, all, &combine);
+  co_await scan_by(ch, c.signature().algorithm, all, combine);
   conclude(combine, bytes_of(&value), 1, ch.rank() + 1);
   co_return value;
 }
 
 template <class Channel>
-task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
-                         const cohort::detail::reducer& op) {
+task<> exclusive_scan_by_messages(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
+                                  const cohort::detail::reducer& op) {
   const recursive_doubling_exclusive_scan steps{ch.size(), ch.rank()};
   const std::size_t bytes = count * op.element_bytes;
   const cohort::detail::borrowed_buffer scratch(ch.transport().scratch(),
@@ -45,6 +59,20 @@ task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::
   where.out = layout::uniform(out, bytes, 1);
   where.work = layout::uniform(scratch.data(), bytes, steps.work_blocks());
   co_await execute(ch, steps, where, &op);
+}
+
+template <class Channel>
+task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
+                         const cohort::detail::reducer& op) {
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (ch.current().signature().algorithm == algorithm::shared_memory) {
+      const std::size_t bytes = count * op.element_bytes;
+      const auto otherwise = [&ch, in, out, count, &op] { return exclusive_scan_by_messages(ch, in, out, count, op); };
+      return scan_in_window(ch, layout::uniform(in, bytes, 1), layout::uniform(out, bytes, 1), bytes, true, op,
+                            otherwise);
+    }
+  }
+  return exclusive_scan_by_messages(ch, in, out, count, op);
 }
 
 /// `initial` stands before rank 0's elements.

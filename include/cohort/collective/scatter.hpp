@@ -6,6 +6,7 @@
 #include <cohort/collective/gather.hpp>
 #include <cohort/collective/schedule/scatter.hpp>
 #include <cohort/collective/select.hpp>
+#include <cohort/collective/shared/move.hpp>
 
 namespace cohort::collective {
 
@@ -13,6 +14,22 @@ template <class Channel>
 task<> scatter_by(const Channel& ch, algorithm how, int root, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (how == algorithm::shared_memory) {
+      window_move m;
+      m.in = where.in;
+      m.out = where.out;
+      m.in_by_rank = true;
+      m.giver = root;
+      m.sizes_are_known = ch.current().signature().kind == operation_kind::scatter;
+      m.longest = block_bytes;
+      if (r == root) detail::copy_region(where.in, {buffer::in, root, 1}, where.out, {buffer::out, 0, 1});
+      const auto otherwise = [&ch, root, &where, block_bytes] {
+        return scatter_by(ch, without_window(ch.current(), block_bytes, true), root, where, block_bytes);
+      };
+      return move_in_window(ch, m, otherwise);
+    }
+  }
   if (how == algorithm::binomial) return with_scratch(ch, binomial_scatter{p, r, root}, where, block_bytes);
   return execute(ch, linear_scatter{p, r, root}, where, nullptr);
 }

@@ -81,11 +81,15 @@ class selection_table {
   ///
   /// Needs:  `bytes` is the size of one rank's vector; of the whole result for an all_gather; of one block for a
   ///         gather, scatter or all_to_all; 0 where ranks do not know of each other's sizes (the forms in _v)
+  /// Result: shared_memory if the ranks are `shared`: then it is faster at every size, and keeps rank order
   /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`
   /// Errors: invalid_argument for an operation that has no row, such as a send
-  [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative) const {
+  [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
+                                           bool shared = false) const {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
-    if (wanted != algorithm{} && (commutative || !find_implementation(kind, wanted)->needs_commutative)) return wanted;
+    const bool possible = wanted != algorithm{} && (shared || wanted != algorithm::shared_memory);
+    if (possible && (commutative || !find_implementation(kind, wanted)->needs_commutative)) return wanted;
+    if (shared && find_implementation(kind, algorithm::shared_memory) != nullptr) return algorithm::shared_memory;
     for (const selection_row& row : rows()) {
       if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
           (commutative || !row.needs_commutative)) {

@@ -169,7 +169,9 @@ class front {
   }
 
   [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes, bool commutative = true) const {
-    return group_->selection.choose(kind, bytes, size(), commutative && !group_->ordered);
+    // One grouping whatever the size of the vector is what the schedules have, and the window has not.
+    const bool shared = group_->window != nullptr && !(group_->ordered && reduces(kind));
+    return group_->selection.choose(kind, bytes, size(), commutative && !group_->ordered, shared);
   }
 
   /// Takes the next number. From here on the call is made: what goes wrong now concerns every rank.

@@ -6,6 +6,7 @@
 #include <cohort/check_reduction.hpp>
 #include <cohort/collective/schedule.hpp>
 #include <cohort/detail/float_array.hpp>
+#include <cohort/detail/fold_many.hpp>
 #include <cohort/detail/reducer.hpp>
 #include <cohort/element.hpp>
 #include <cohort/reduction.hpp>
@@ -215,6 +216,7 @@ template <class T, class Op>
     using functor = applied<Op, T>;
     reducer made{};
     made.fold = &fold_bytes<T, functor>;
+    made.fold_many = &fold_many_bytes<T, functor>;
     if constexpr (has_prepare<functor, T>) made.prepare = &prepare_bytes<T, functor>;
     if constexpr (has_finish<functor, T>) made.finish = &finish_bytes<T, functor>;
     made.op = std::addressof(applied_functor<T>(op));

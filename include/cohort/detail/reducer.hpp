@@ -18,6 +18,10 @@ namespace cohort::detail {
 struct reducer {
   /// dst[i] = op(src[i], dst[i]) on side::left, op(dst[i], src[i]) on side::right.
   void (*fold)(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, collective::side where);
+  /// dst[i] = s0[i] op s1[i] op ... op s(k-1)[i] for k >= 1 sources, combined in that order; dst may be one of them.
+  /// Writes past the caches if `streaming`, and then with a fence at the end.
+  void (*fold_many)(const void* op, std::byte* dst, const std::byte* const* sources, int k, std::size_t elements,
+                    bool streaming);
   /// dst[i] = what this rank contributes for src[i]; null where that is src[i].
   void (*prepare)(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, int ranks);
   /// dst[i] = what the caller gets for the combined src[i]; null where that is src[i].

@@ -74,13 +74,53 @@ inline void report_joined(int rank, int size) {
   [[maybe_unused]] const auto written = ::write(static_cast<int>(*number), line.data(), line.size());
 }
 
+/// Every rank of a host learns which ranks each of them sees, so that all choose the same way of talking.
+///
+/// Result: a list for each rank of this rank's host, empty for others
+[[nodiscard]] inline std::vector<std::vector<int>> exchange_neighbours(any_store& table, const connect_options& o,
+                                                                       const std::vector<std::string>& hosts,
+                                                                       const std::vector<int>& seen, deadline until) {
+  const auto self = static_cast<std::size_t>(o.launch.rank);
+  std::vector<std::vector<int>> seen_by(hosts.size());
+  if (hosts[self].empty()) return seen_by;
+  const auto host_of = [&hosts](std::size_t r) {
+    byte_reader from(hosts[r]);
+    return transport::host_address::decode(from).host;
+  };
+  const std::string prefix =
+      "cohort/neighbours/" + std::to_string(fnv1a(o.launch.run_id)) + "/" + std::to_string(o.launch.epoch) + "/";
+  std::string mine;
+  byte_writer to(mine);
+  for (const int r : seen) to.number(static_cast<std::uint32_t>(r));
+  table.set(prefix + std::to_string(self), mine, until);
+  std::vector<std::string> keys;
+  std::vector<std::size_t> here;
+  for (std::size_t r = 0; r < hosts.size(); ++r) {
+    if (hosts[r].empty() || host_of(r) != host_of(self)) continue;
+    here.push_back(r);
+    keys.push_back(prefix + std::to_string(r));
+  }
+  table.wait(keys, until);
+  const std::vector<std::string> lists = table.multi_get(keys, until);
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    byte_reader from(lists[i]);
+    while (from.left() > 0 && from.good()) {
+      seen_by[here[i]].push_back(static_cast<int>(from.number<std::uint32_t>()));
+    }
+  }
+  return seen_by;
+}
+
 inline void join_world(transport::tcp_transport& endpoint, const connect_options& o,
                        const boost::asio::ip::address& address, deadline until) {
   opened_store store = open_store(o.launch, until);
   peer_address self = this_process(o.launch.rank);
   self.address = address.to_string();
   self.port = endpoint.listen();
-  if (o.launch.rank == 0) self.blob = std::to_string(endpoint.host_monitor());
+  {
+    byte_writer blob(self.blob);
+    blob.number(o.launch.rank == 0 ? endpoint.host_monitor() : std::uint16_t{0}).text(endpoint.open_host());
+  }
   rendezvous_options meeting;
   meeting.world_size = o.launch.world_size;
   meeting.timeout = o.join_timeout;
@@ -88,14 +128,25 @@ inline void join_world(transport::tcp_transport& endpoint, const connect_options
   meeting.epoch = o.launch.epoch;
   const std::vector<peer_address> table = rendezvous(store.table, self, meeting);
   std::vector<transport::tcp_peer_address> peers;
+  std::vector<std::string> hosts;
+  std::uint16_t port = 0;
   for (const peer_address& p : table) {
+    byte_reader blob(p.blob);
+    const auto its_port = blob.number<std::uint16_t>();
+    if (p.rank == 0) port = its_port;
+    hosts.emplace_back(blob.text(1024));
+    if (!blob.complete()) {
+      throw error(errc::protocol_error, "rank " + std::to_string(p.rank) + " has told the others something about "
+                                        "itself that this version does not understand");
+    }
     transport::tcp_peer_address a;
     a.where = transport::tcp_endpoint(boost::asio::ip::make_address(p.address), p.port);
     a.host = p.host;
     a.pid = p.pid;
     peers.push_back(std::move(a));
   }
-  const auto port = parse_port(table.front().blob, "the liveness port of rank 0");
+  endpoint.agree_on_neighbours(
+      exchange_neighbours(store.table, o, hosts, endpoint.meet_neighbours(hosts, until), until));
   const transport::tcp_endpoint monitor(peers.front().where.address(), port);
   // The store stays open on rank 0 until everybody is connected: `join` is that barrier.
   endpoint.join(std::move(peers), monitor, until);
@@ -112,6 +163,7 @@ COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio:
   s.secret = o.launch.secret;
   s.epoch = o.launch.epoch;
   s.peer_timeout = o.peer_timeout;
+  s.shared_memory = o.shared_memory;
   const boost::asio::ip::address address = s.bind_address;
   std::vector<int> members(static_cast<std::size_t>(s.size));
   for (int r = 0; r < s.size; ++r) members[static_cast<std::size_t>(r)] = r;
@@ -139,6 +191,13 @@ COHORT_DECL connect_options options_from_environment(const environment& env) {
   }
   o.bind_address = env.get("COHORT_BIND_ADDRESS").value_or("");
   o.algorithms = env.get("COHORT_ALGORITHMS").value_or("");
+  if (const std::optional<std::string> shared = env.get("COHORT_SHM")) {
+    if (*shared != "0" && *shared != "1") {
+      throw error(errc::bad_environment, "COHORT_SHM=" + detail::quoted(*shared) +
+                                             ": expected 1, to share memory with the ranks of this host, or 0");
+    }
+    o.shared_memory = *shared == "1";
+  }
   return o;
 }
 

@@ -25,6 +25,7 @@ namespace cohort {
 
 namespace transport {
 class engine;
+class shm_window;
 }
 
 class call;
@@ -63,6 +64,8 @@ class group {
   collective::selection_table selection{};
   /// Whether operands are combined as if no functor commuted.
   bool ordered = false;
+  /// Where all members share memory: what they carry out their collectives in. Opened by the first that uses it.
+  std::shared_ptr<transport::shm_window> window{};
 
   // --- the wavefront: what heartbeats tell of this communicator; any thread may read
   void note_entered(std::int64_t sequence, const transport::signature& s) noexcept;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a communicator<cpu> sees of whatever carries its messages: the engine, and two functions. tcp.hpp implements it;
-// nothing above this header includes Boost.Asio.
+// What a communicator<cpu> sees of whatever carries its messages: the engine, the start of a transfer, and the memory
+// that ranks of one host share. tcp.hpp implements it; nothing above this header includes Boost.Asio.
 #pragma once
 
 #include <cohort/transport/engine.hpp>
+#include <cohort/transport/shm/flag_wait.hpp>
+#include <cohort/transport/shm/neighbours.hpp>
+
+#include <memory>
 
 namespace cohort::transport {
 
@@ -15,6 +19,17 @@ class cpu_transport : public engine {
   virtual void start(request& r) = 0;
   /// Waits until every rank has left: what this rank sent has been used by then. False when the deadline came first.
   virtual bool wait_until_all_left(clock::time_point deadline) = 0;
+
+  /// The ranks of this host; null when this rank shares memory with nobody.
+  [[nodiscard]] neighbours* host_ranks() const noexcept { return neighbours_.get(); }
+  [[nodiscard]] flag_waits& waits() noexcept { return waits_; }
+  /// How often a word is looked at again before its wait is left to the turns of the engine.
+  [[nodiscard]] int brief_looks() const noexcept { return brief_looks_; }
+
+ protected:
+  std::unique_ptr<neighbours> neighbours_{};
+  flag_waits waits_{};
+  int brief_looks_ = 0;
 };
 
 }  // namespace cohort::transport

@@ -158,6 +158,14 @@ class engine : public std::enable_shared_from_this<engine> {
   /// The last communicator of this world on this rank is gone: say goodbye.
   virtual void leave() {}
 
+  /// How many turns without news a wait takes before it offers its core to others.
+  void set_spins(int turns) noexcept { spins_ = turns; }
+  [[nodiscard]] static int usable_cores() noexcept {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  }
+
   [[nodiscard]] const std::vector<group*>& groups() const noexcept { return groups_; }
   bool run_ready();
   bool attend();
@@ -190,6 +198,8 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<resumption> ready_{};
   std::size_t ready_head_ = 0;
   int turn_depth_ = 0;
+  int spins_ = 50;
+  int sleeps_due_ = 0;
   unsigned turns_ = 0;
   std::atomic<bool> attention_{false};
   clock::time_point next_deadline_ = clock::time_point::max();
@@ -203,8 +213,11 @@ template <class Done>
 void engine::drive_until(Done done) {
   // With more ranks than cores a pure spin costs milliseconds: after a few turns the core is offered to others.
   if (!done()) require_use("wait");
-  constexpr int spins = 50;
+  const int spins = spins_;
   constexpr auto patience = std::chrono::milliseconds{1};
+  // A yield that takes longer has let somebody work who is no rank of this world. The kernel resumes a sleeper sooner.
+  constexpr auto slow_yield = std::chrono::microseconds{300};
+  constexpr int sleeps_after_slow_yield = 64;
   int idle = 0;
   clock::time_point idle_since{};
   while (!done()) {
@@ -213,9 +226,18 @@ void engine::drive_until(Done done) {
       continue;
     }
     if (++idle <= spins) continue;
-    if (idle == spins + 1) idle_since = clock::now();
+    if (sleeps_due_ > 0) {
+      --sleeps_due_;
+      sleep(clock::time_point::max());
+      idle = 0;
+      continue;
+    }
+    const clock::time_point before = clock::now();
+    if (idle == spins + 1) idle_since = before;
     ::sched_yield();
-    if (clock::now() - idle_since < patience) continue;
+    const clock::time_point after = clock::now();
+    if (after - before > slow_yield) sleeps_due_ = sleeps_after_slow_yield;
+    if (after - idle_since < patience) continue;
     sleep(clock::time_point::max());
   }
 }

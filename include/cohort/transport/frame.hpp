@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The header of every message between two ranks: 48 bytes with context, number and fingerprint. Pure: written
-// and read by tcp_connection.hpp, which checks every length before it believes it.
+// and read by peer_connection.hpp, which checks every length before it believes it.
 #pragma once
 
 #include <cohort/detail/byte_codec.hpp>
@@ -19,6 +19,8 @@ enum class frame_kind : std::uint8_t {
   data = 4,      ///< the payload that was announced under `ticket`
   credit = 5,    ///< `bytes` of early-message space are free again
   goodbye = 6,   ///< the sender has left the world: it sends nothing more, and receives nothing
+  offer = 7,     ///< as announce; `places` addresses and sizes follow, where the receiver may read it itself
+  taken = 8,     ///< it has: the message under `ticket` is complete
 };
 
 struct frame {
@@ -27,12 +29,14 @@ struct frame {
 
   frame_kind kind{};
   std::uint64_t ticket = 0;
+  std::uint16_t places = 0;
   envelope header{};  ///< without `source`: the connection knows it
 
   [[nodiscard]] bytes_type encode() const noexcept {
     bytes_type b{};
     b[0] = static_cast<unsigned char>(kind);
     b[1] = header.tagged ? 1 : 0;
+    detail::put_little(&b[2], places);
     detail::put_little(&b[4], header.sequence);
     detail::put_little(&b[8], header.context);
     detail::put_little(&b[16], header.bytes);
@@ -44,10 +48,10 @@ struct frame {
 
   /// False for bytes that no rank of this version sends.
   [[nodiscard]] static bool decode(const unsigned char* b, frame& f) noexcept {
-    const bool kind_known = b[0] >= 1 && b[0] <= 6;
-    const bool reserved_clear = b[1] <= 1 && b[2] == 0 && b[3] == 0;
-    if (!kind_known || !reserved_clear) return false;
     f.kind = static_cast<frame_kind>(b[0]);
+    f.places = detail::get_little<std::uint16_t>(b + 2);
+    const bool kind_known = b[0] >= 1 && b[0] <= 8;
+    if (!kind_known || b[1] > 1 || (f.places > 0) != (f.kind == frame_kind::offer)) return false;
     f.header.tagged = b[1] == 1;
     f.header.sequence = detail::get_little<std::uint32_t>(b + 4);
     f.header.context = detail::get_little<std::uint64_t>(b + 8);

@@ -205,10 +205,9 @@ struct disagreement {
                           describe_disagreement(g, mine, receive.header.call, message.source, message.call)};
     }
     if (message.bytes != receive.header.bytes) {
-      return disagreement{errc::mismatch, who + " sent " + std::to_string(message.bytes) + " bytes of " +
-                                              describe(message.call) + ", " + me + " expected " +
-                                              std::to_string(receive.header.bytes) +
-                                              ": the counts given by the two ranks differ"};
+      return disagreement{errc::mismatch,
+                          describe_count_disagreement(g.rank_of(message.source), message.bytes, g.rank(),
+                                                      receive.header.bytes, describe(message.call))};
     }
     return std::nullopt;
   }

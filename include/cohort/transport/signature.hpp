@@ -58,6 +58,14 @@ struct signature {
   return describe(s) + " by " + std::string{to_string(s.algorithm)};
 }
 
+/// Two ranks that gave different counts for one block.
+[[nodiscard]] inline std::string describe_count_disagreement(int sender, std::uint64_t sent, int receiver,
+                                                             std::uint64_t expected, const std::string& what) {
+  return "rank " + std::to_string(sender) + " sent " + std::to_string(sent) + " bytes of " + what + ", rank " +
+         std::to_string(receiver) + " expected " + std::to_string(expected) +
+         ": the counts given by the two ranks differ";
+}
+
 /// Two ranks that called different things under one number; `whose` is what they are ranks of, if not obvious.
 [[nodiscard]] inline std::string describe_disagreement(int one, const signature& its_call, int other,
                                                        const signature& other_call, const char* whose = "") {

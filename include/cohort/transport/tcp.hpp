@@ -5,11 +5,15 @@
 
 #include <cohort/transport/cpu_transport.hpp>
 #include <cohort/transport/matching.hpp>
-#include <cohort/transport/tcp_connection.hpp>
+#include <cohort/transport/shm/stream.hpp>
+#include <cohort/transport/shm/window.hpp>
+#include <cohort/transport/peer_connection.hpp>
 #include <cohort/transport/tcp_doorway.hpp>
 #include <cohort/transport/tcp_monitor.hpp>
+#include <cohort/transport/tcp_stream.hpp>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -39,9 +43,10 @@ struct tcp_settings {
   std::string secret{};
   std::uint32_t epoch = 0;
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds{10};
+  bool shared_memory = true;  ///< with the ranks of this host
 };
 
-class tcp_transport final : public cpu_transport, private tcp_connection_owner {
+class tcp_transport final : public cpu_transport, private peer_connection_owner {
  public:
   using tcp = boost::asio::ip::tcp;
 
@@ -54,6 +59,13 @@ class tcp_transport final : public cpu_transport, private tcp_connection_owner {
   unsigned short listen();
   /// Rank 0: hosts the liveness service; gives the port.
   unsigned short host_monitor() { return monitor_->host(settings_.bind_address); }
+  /// What the other ranks of this host must know, before `meet_neighbours`; "" if no memory is shared.
+  [[nodiscard]] std::string open_host();
+  /// Meets the ranks of this host; gives those whose memory this one can see.
+  [[nodiscard]] std::vector<int> meet_neighbours(const std::vector<std::string>& what_they_said,
+                                                 clock::time_point until);
+  /// The same of every rank of this host, alike on all of them; nothing of others.
+  void agree_on_neighbours(const std::vector<std::vector<int>>& seen_by);
   /// Everybody's address is known.
   void join(std::vector<tcp_peer_address> peers, const tcp::endpoint& monitor, clock::time_point deadline);
 
@@ -80,11 +92,16 @@ class tcp_transport final : public cpu_transport, private tcp_connection_owner {
   void leave() override;
 
  private:
+  /// A message to this rank itself is copied when it is sent, if it is not longer.
+  static constexpr std::size_t local_eager_limit = std::size_t{256} << 10;
+
   enum class link : unsigned char { none, dialing, promised, open, lost };
   struct peer {
     link state = link::none;
     tcp_peer_address address{};
-    std::shared_ptr<tcp_connection> connection{};
+    std::shared_ptr<peer_connection> connection{};
+    tcp_stream* socket = nullptr;  // what the connection runs over, one of the two
+    shm_stream* memory = nullptr;
     std::shared_ptr<tcp_introduction> dialing{};
     request_list waiting{};  // sends that wait for the connection
     bool read_armed = false;
@@ -94,8 +111,15 @@ class tcp_transport final : public cpu_transport, private tcp_connection_owner {
 
   [[nodiscard]] peer& peer_of(int rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
   void open_door();
+  void watch_mail();
+  void share_window(group& g);
+  void read_mail();
+  peer& link_up(int rank);
+  bool move_links();
+  [[nodiscard]] bool neighbours_wait();
   [[nodiscard]] hello_verdict decide_incoming(const hello& h);
   void adopt(int rank, tcp::socket socket);
+  void opened(int rank);
   void dial(int rank);
   void arm_read(int rank);
   void arm_write(int rank);
@@ -111,12 +135,12 @@ class tcp_transport final : public cpu_transport, private tcp_connection_owner {
   void check_departed(int rank);
   [[nodiscard]] bool needs(const group& g, int rank);
 
-  void on_message(tcp_connection& c, const envelope& header) override;
-  void on_announce(tcp_connection& c, const envelope& header, std::uint64_t ticket) override;
-  void on_received(tcp_connection& c, request& r) override;
+  void on_message(peer_connection& c, const envelope& header) override;
+  void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) override;
+  void on_received(peer_connection& c, request& r) override;
   void on_sent(request& r) override { complete(r); }
-  void on_goodbye(tcp_connection& c) override { check_departed(c.peer()); }
-  void on_lost(tcp_connection& c, const boost::system::error_code& why, const char* what) override;
+  void on_goodbye(peer_connection& c) override { check_departed(c.peer()); }
+  void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
 
   [[nodiscard]] request* match(const envelope& header);
 
@@ -129,8 +153,10 @@ class tcp_transport final : public cpu_transport, private tcp_connection_owner {
   tcp::acceptor acceptor_;
   std::shared_ptr<tcp_doorway> door_{};
   boost::asio::steady_timer deadline_timer_;
+  std::optional<boost::asio::posix::stream_descriptor> mail_{};
   std::vector<peer> peers_{};
-  std::vector<int> open_{};
+  std::vector<int> open_{};   // connected by sockets
+  std::vector<int> links_{};  // connected by memory
   matcher matcher_{};
   std::unique_ptr<tcp_monitor> monitor_{};
   unsigned turn_ = 0;
@@ -148,3 +174,4 @@ class tcp_transport final : public cpu_transport, private tcp_connection_owner {
 }  // namespace cohort::transport
 
 #include <cohort/transport/impl/tcp.hpp>
+#include <cohort/transport/impl/tcp_neighbours.hpp>

@@ -90,7 +90,9 @@ inline bool tcp_transport::wait_until_all_left(clock::time_point deadline) {
 
 inline void tcp_transport::leave() {
   if (std::exchange(left_, true)) return;
-  const std::vector<int> connected = open_;
+  if (neighbours_ && joined_) read_mail();
+  std::vector<int> connected = open_;
+  connected.insert(connected.end(), links_.begin(), links_.end());
   for (const int r : connected) {
     peer_of(r).connection->say_goodbye();
     arm_write(r);
@@ -165,10 +167,17 @@ inline void tcp_transport::adopt(int rank_of_peer, tcp::socket socket) {
   socket.set_option(tcp::no_delay(true), ignored);
   socket.non_blocking(true, ignored);
   close_on_exec(socket.native_handle());
-  p.connection =
-      std::make_shared<tcp_connection>(static_cast<tcp_connection_owner&>(*this), std::move(socket), rank_of_peer);
-  p.state = link::open;
+  auto stream = std::make_unique<tcp_stream>(std::move(socket));
+  p.socket = stream.get();
+  p.connection = std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this), std::move(stream),
+                                                   rank_of_peer);
   open_.push_back(rank_of_peer);
+  opened(rank_of_peer);
+}
+
+inline void tcp_transport::opened(int rank_of_peer) {
+  peer& p = peer_of(rank_of_peer);
+  p.state = link::open;
   while (request* const r = p.waiting.pop_front()) {
     r->place = nullptr;
     p.connection->send(*r);
@@ -181,9 +190,9 @@ inline void tcp_transport::adopt(int rank_of_peer, tcp::socket socket) {
 
 inline void tcp_transport::arm_read(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
-  if (p.read_armed || p.state != link::open) return;
+  if (p.read_armed || p.state != link::open || p.socket == nullptr) return;
   p.read_armed = true;
-  p.connection->socket().async_wait(tcp::socket::wait_read,
+  p.socket->socket().async_wait(tcp::socket::wait_read,
                                     [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
                                       if (!*alive || !c->open()) return;
                                       peer_of(c->peer()).read_armed = false;
@@ -195,9 +204,9 @@ inline void tcp_transport::arm_read(int rank_of_peer) {
 
 inline void tcp_transport::arm_write(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
-  if (p.write_armed || p.state != link::open || !p.connection->has_output()) return;
+  if (p.write_armed || p.state != link::open || p.socket == nullptr || !p.connection->has_output()) return;
   p.write_armed = true;
-  p.connection->socket().async_wait(tcp::socket::wait_write,
+  p.socket->socket().async_wait(tcp::socket::wait_write,
                                     [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
                                       if (!*alive || !c->open()) return;
                                       peer_of(c->peer()).write_armed = false;
@@ -206,10 +215,11 @@ inline void tcp_transport::arm_write(int rank_of_peer) {
                                     });
 }
 
-inline void tcp_transport::on_lost(tcp_connection& c, const boost::system::error_code& why, const char* what) {
+inline void tcp_transport::on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {
   peer& p = peer_of(c.peer());
   p.state = link::lost;
   open_.erase(std::remove(open_.begin(), open_.end(), c.peer()), open_.end());
+  links_.erase(std::remove(links_.begin(), links_.end(), c.peer()), links_.end());
   c.close();
   if (p.left || c.peer_has_left()) return check_departed(c.peer());
   suspect(c.peer(), "the connection between rank " + std::to_string(rank()) + " and " +
@@ -236,12 +246,18 @@ inline bool tcp_transport::is_gone(int rank_of_peer) const {
   const peer& p = peers_[static_cast<std::size_t>(rank_of_peer)];
   if (p.state == link::dialing || p.state == link::promised) return false;
   const bool said_so = p.connection && p.connection->peer_has_left();
+  // Memory has no end: what was written before it left is there at once.
+  if (p.state == link::open && p.memory != nullptr) return said_so || (p.left && !p.memory->has_data());
   if (p.state == link::open && !said_so) return false;
   return p.left || (said_so && monitor_->dismissed());
 }
 
 // What still needs a rank that has left in good order fails.
 inline void tcp_transport::check_departed(int rank_of_peer) {
+  if (peer& p = peer_of(rank_of_peer); p.left && neighbours_) {
+    read_mail();
+    if (p.memory != nullptr && p.state == link::open && p.memory->has_data()) (void)move_links();
+  }
   if (!is_gone(rank_of_peer)) return;
   const std::vector<group*> all = groups();
   for (group* const g : all) {
@@ -257,6 +273,7 @@ inline bool tcp_transport::needs(const group& g, int rank_of_peer) {
   const bool tagged_only = !monitor_->dismissed();
   const auto context = g.context();
   if (matcher_.awaits(context, rank_of_peer, tagged_only)) return true;
+  if (!tagged_only && waits_.awaits(g, g.rank_of(rank_of_peer))) return true;
   if (p.connection && p.connection->awaits_grant(context, tagged_only)) return true;
   for (const request* r = p.waiting.front(); r != nullptr; r = r->next) {
     if (r->header.context == context && (r->tagged() || !tagged_only)) return true;
@@ -270,15 +287,19 @@ inline bool tcp_transport::needs(const group& g, int rank_of_peer) {
 inline bool tcp_transport::progress() {
   // Few connections are asked directly; many cost less through the reactor.
   constexpr std::size_t direct_limit = 4;
-  bool moved = false;
+  bool moved = waits_.look(*this);
+  if (!links_.empty()) moved = move_links() || moved;
   if (open_.size() <= direct_limit) {
     for (std::size_t i = 0; i < open_.size(); ++i) {
-      const std::shared_ptr<tcp_connection> c = peer_of(open_[i]).connection;
+      const std::shared_ptr<peer_connection> c = peer_of(open_[i]).connection;
       if (c->has_output()) moved = c->try_write() || moved;
       if (c->open()) moved = c->try_read() || moved;
     }
   }
-  if (open_.size() > direct_limit || ++turn_ % 16 == 0) {
+  // Words in memory cost less to look at than sockets: with nothing else open the reactor is asked more rarely.
+  const unsigned every = open_.empty() && neighbours_ ? 64 : 16;
+  if (open_.size() > direct_limit || ++turn_ % every == 0) {
+    if (neighbours_ && neighbours_->has_waiting()) read_mail();
     if (io_->stopped()) io_->restart();
     for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
     moved = io_->poll() > 0 || moved;
@@ -291,7 +312,13 @@ inline void tcp_transport::sleep_until(clock::time_point until) {
   const auto limit = std::min(until, clock::now() + std::chrono::seconds{1});
   if (io_->stopped()) io_->restart();
   for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
-  io_->run_one_until(limit);
+  if (!neighbours_) {
+    io_->run_one_until(limit);
+    return;
+  }
+  neighbours_->fall_asleep();
+  if (!neighbours_wait()) io_->run_one_until(limit);
+  if (own_io_) neighbours_->wake_up();
 }
 
 inline void tcp_transport::wake() noexcept {
@@ -356,15 +383,19 @@ inline std::shared_ptr<const fault> tcp_transport::report(fault f, const group& 
   return judged_elsewhere ? nullptr : std::make_shared<const fault>(std::move(f));
 }
 
-inline void tcp_transport::group_added(group& g) { monitor_->add(g); }
+inline void tcp_transport::group_added(group& g) {
+  monitor_->add(g);
+  share_window(g);
+}
 
 inline void tcp_transport::group_removed(group& g) {
   monitor_->remove(g);
+  if (neighbours_) neighbours_->forget(g.context());
   for (const peer& p : peers_) {
     if (p.connection) p.connection->forget(g.context());
   }
   matcher_.forget(g.context(), [](const early_message& m) {
-    auto* const from = static_cast<tcp_connection*>(m.origin);
+    auto* const from = static_cast<peer_connection*>(m.origin);
     // Its space belongs to the sender again, although nobody has asked for it.
     if (from != nullptr && from->open() && m.ticket == 0 && m.arrived == m.header.bytes) from->return_credit(m.arrived);
   });

@@ -24,6 +24,7 @@ inline void tcp_transport::refuse(const request& r, int culprit, errc code, std:
 inline void tcp_transport::start_send(request& send) {
   if (send.peer == rank()) return start_local(send);
   peer& p = peer_of(send.peer);
+  if (p.state == link::none && neighbours_ && neighbours_->shares(rank(), send.peer)) link_up(send.peer);
   if (p.state == link::open && !p.connection->peer_has_left()) {
     p.connection->send(send);
     if (p.connection->has_output()) arm_write(send.peer);
@@ -49,7 +50,7 @@ inline void tcp_transport::start_local(request& send) {
   }
   auto early = std::make_unique<early_message>();
   early->header = send.header;
-  if (send.header.bytes > tcp_connection::eager_limit) {
+  if (send.header.bytes > local_eager_limit) {
     early->sender = &send;
     send.place = &matcher_;
     keep(std::move(early));
@@ -103,7 +104,7 @@ inline void tcp_transport::start_receive(request& receive) {
     complete(receive);
     return;
   }
-  tcp_connection* const from = static_cast<tcp_connection*>(early->origin);
+  peer_connection* const from = static_cast<peer_connection*>(early->origin);
   receive.header = early->header;
   if (early->ticket != 0) {
     from->grant(receive, early->ticket);
@@ -131,7 +132,7 @@ inline void tcp_transport::withdraw(request& r) {
   } else if (r.peer >= 0 && r.place == &peer_of(r.peer)) {
     peer_of(r.peer).waiting.remove(r);
   } else {
-    static_cast<tcp_connection*>(r.place)->withdraw(r);
+    static_cast<peer_connection*>(r.place)->withdraw(r);
   }
   r.place = nullptr;
 }
@@ -163,7 +164,7 @@ inline request* tcp_transport::match(const envelope& header) {
   return receive;
 }
 
-inline void tcp_transport::on_message(tcp_connection& c, const envelope& header) {
+inline void tcp_transport::on_message(peer_connection& c, const envelope& header) {
   if (request* const receive = match(header); receive != nullptr) {
     receive->place = &c;
     c.land_in(*receive);
@@ -178,7 +179,7 @@ inline void tcp_transport::on_message(tcp_connection& c, const envelope& header)
   c.land_in(keep(std::move(early)));
 }
 
-inline void tcp_transport::on_announce(tcp_connection& c, const envelope& header, std::uint64_t ticket) {
+inline void tcp_transport::on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) {
   if (request* const receive = match(header); receive != nullptr) {
     c.grant(*receive, ticket);
     arm_write(c.peer());
@@ -192,6 +193,6 @@ inline void tcp_transport::on_announce(tcp_connection& c, const envelope& header
   keep(std::move(early));
 }
 
-inline void tcp_transport::on_received(tcp_connection&, request& r) { complete(r); }
+inline void tcp_transport::on_received(peer_connection&, request& r) { complete(r); }
 
 }  // namespace cohort::transport

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
-// One socket to one peer: a queue of frames out, a parser of frames in, payloads straight between the socket
+// One stream to one peer: a queue of frames out, a parser of frames in, payloads straight between the stream
 // and the caller's buffers. Owned by tcp.hpp, which knows what the frames mean.
 #pragma once
 
 #include <cohort/detail/byte_buffer.hpp>
+#include <cohort/detail/frame_pool.hpp>
+#include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/frame.hpp>
 #include <cohort/transport/matching.hpp>
 
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/ip/tcp.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -20,41 +20,37 @@
 
 namespace cohort::transport {
 
-class tcp_connection;
+class peer_connection;
 
 /// What a connection asks of the endpoint that it belongs to.
-class tcp_connection_owner {
+class peer_connection_owner {
  public:
-  tcp_connection_owner() = default;
-  tcp_connection_owner(const tcp_connection_owner&) = delete;
-  tcp_connection_owner& operator=(const tcp_connection_owner&) = delete;
-  virtual ~tcp_connection_owner() = default;
+  peer_connection_owner() = default;
+  peer_connection_owner(const peer_connection_owner&) = delete;
+  peer_connection_owner& operator=(const peer_connection_owner&) = delete;
+  virtual ~peer_connection_owner() = default;
   /// A header came whose payload follows at once: where does it go?
-  virtual void on_message(tcp_connection& c, const envelope& header) = 0;
-  virtual void on_announce(tcp_connection& c, const envelope& header, std::uint64_t ticket) = 0;
+  virtual void on_message(peer_connection& c, const envelope& header) = 0;
+  virtual void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) = 0;
   /// A receive, or an early message that a receive has claimed, has all its bytes.
-  virtual void on_received(tcp_connection& c, request& r) = 0;
+  virtual void on_received(peer_connection& c, request& r) = 0;
   virtual void on_sent(request& r) = 0;
   /// The peer has left the world; all that it had sent has been seen.
-  virtual void on_goodbye(tcp_connection& c) = 0;
-  virtual void on_lost(tcp_connection& c, const boost::system::error_code& why, const char* what) = 0;
+  virtual void on_goodbye(peer_connection& c) = 0;
+  virtual void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) = 0;
 };
 
-class tcp_connection : public std::enable_shared_from_this<tcp_connection> {
+class peer_connection : public std::enable_shared_from_this<peer_connection> {
  public:
-  using socket_type = boost::asio::ip::tcp::socket;
-
   /// Early messages may hold this many bytes of a receiver before their sender waits to be asked for more.
   static constexpr std::int64_t window = std::int64_t{4} << 20;
-  /// Messages longer than this are announced first, so that they cost the receiver no memory.
-  static constexpr std::size_t eager_limit = std::size_t{256} << 10;
 
-  tcp_connection(tcp_connection_owner& owner, socket_type socket, int peer)
-      : owner_(&owner), socket_(std::move(socket)), peer_(peer), staging_(staging_bytes) {}
+  peer_connection(peer_connection_owner& owner, std::unique_ptr<byte_stream> stream, int peer)
+      : owner_(&owner), stream_(std::move(stream)), peer_(peer), staging_(staging_bytes) {}
 
   [[nodiscard]] int peer() const noexcept { return peer_; }
   [[nodiscard]] bool open() const noexcept { return owner_ != nullptr; }
-  [[nodiscard]] socket_type& socket() noexcept { return socket_; }
+  [[nodiscard]] byte_stream& stream() noexcept { return *stream_; }
   [[nodiscard]] bool has_output() const noexcept { return head_ < queue_.size(); }
   [[nodiscard]] bool peer_has_left() const noexcept { return peer_has_left_; }
   /// Whether a send of this communicator waits for the peer to ask for it.
@@ -85,19 +81,27 @@ class tcp_connection : public std::enable_shared_from_this<tcp_connection> {
 
   bool try_read();
   bool try_write();
-  /// Closes the socket; no callback comes after it.
+  /// Closes the stream; no callback comes after it.
   void close() noexcept;
 
  private:
   static constexpr std::size_t staging_bytes = std::size_t{64} << 10;
 
+  using bytes = std::vector<std::byte, detail::pool_allocator<std::byte>>;
+  using places = std::vector<piece, detail::pool_allocator<piece>>;
+
   struct outgoing {
     frame::bytes_type header{};
     request* source = nullptr;       // null: nothing but the header, or a payload of our own
-    detail::byte_buffer own{};       // the rest of a payload whose operation is gone
-    std::size_t own_bytes = 0;
+    bytes own{};                     // a payload of the connection's own, or of an operation that is gone
     std::size_t sent = 0;            // of header and payload together
     std::size_t total = frame::size;
+  };
+
+  struct offered {
+    std::uint64_t ticket;
+    envelope header;
+    places where;
   };
 
   void enqueue(outgoing&& o) {
@@ -106,6 +110,9 @@ class tcp_connection : public std::enable_shared_from_this<tcp_connection> {
   }
   void enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket);
   void gather(const outgoing& o);
+  [[nodiscard]] bool offer(request& r);
+  [[nodiscard]] bool take_offered(request& receive, std::uint64_t ticket);
+  void keep_places();
   bool consume(const std::byte* data, std::size_t bytes);
   bool begin_frame(const unsigned char* bytes);
   void land(const std::byte* data, std::size_t bytes);
@@ -119,19 +126,20 @@ class tcp_connection : public std::enable_shared_from_this<tcp_connection> {
     return static_cast<std::int64_t>(bytes + frame::size);
   }
 
-  tcp_connection_owner* owner_;
-  socket_type socket_;
+  peer_connection_owner* owner_;
+  std::unique_ptr<byte_stream> stream_;
   int peer_;
 
   std::vector<outgoing> queue_{};
   std::size_t head_ = 0;
-  std::vector<boost::asio::const_buffer> out_pieces_{};
+  std::vector<piece> out_pieces_{};
   std::int64_t credit_ = window;
   std::int64_t owed_ = 0;
   std::uint64_t next_ticket_ = 1;
   // A few at a time: looked through from the front.
   tickets announced_{};  // ours, waiting for a grant
   tickets granted_{};    // theirs, whose data we await
+  std::vector<offered> offered_{};  // theirs, where their data lie
 
   detail::byte_buffer staging_;
   std::size_t header_filled_ = 0;
@@ -140,12 +148,14 @@ class tcp_connection : public std::enable_shared_from_this<tcp_connection> {
   std::uint64_t payload_done_ = 0;
   bool payload_is_early_ = false;  // it counts against the window
   bool peer_has_left_ = false;
+  std::size_t places_left_ = 0;  // bytes of an offer's list that are still to come
   request* target_ = nullptr;
   early_message* early_ = nullptr;
   std::unique_ptr<early_message> claimed_{};
-  std::vector<boost::asio::mutable_buffer> in_pieces_{};
+  std::vector<piece> in_pieces_{};
+  std::vector<std::byte> places_bytes_{};
 };
 
 }  // namespace cohort::transport
 
-#include <cohort/transport/impl/tcp_connection.hpp>
+#include <cohort/transport/impl/peer_connection.hpp>

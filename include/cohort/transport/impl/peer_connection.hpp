@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Bodies of transport/tcp_connection.hpp. Every system call is tried first; waiting is the endpoint's business.
+// Bodies of transport/peer_connection.hpp. Every system call is tried first; waiting is the endpoint's business.
 #pragma once
 
-#include <cohort/transport/tcp_connection.hpp>
+#include <cohort/transport/peer_connection.hpp>
 
 namespace cohort::transport {
 
-inline void tcp_connection::enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket) {
+inline void peer_connection::enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket) {
   frame f;
   f.kind = kind;
   f.ticket = ticket;
@@ -16,10 +16,10 @@ inline void tcp_connection::enqueue_frame(frame_kind kind, const envelope& heade
   enqueue(std::move(o));
 }
 
-inline void tcp_connection::send(request& r) {
+inline void peer_connection::send(request& r) {
   r.place = this;
   const std::size_t bytes = r.header.bytes;
-  if (bytes <= eager_limit && credit_ >= cost_of(bytes)) {
+  if (bytes <= stream_->eager_limit() && credit_ >= cost_of(bytes)) {
     credit_ -= cost_of(bytes);
     frame f;
     f.kind = frame_kind::message;
@@ -33,23 +33,69 @@ inline void tcp_connection::send(request& r) {
   }
   r.ticket = next_ticket_++;
   announced_.emplace_back(r.ticket, &r);
+  if (stream_->peer_is_readable() && bytes > 0 && offer(r)) return;
   enqueue_frame(frame_kind::announce, r.header, r.ticket);
 }
 
-inline void tcp_connection::grant(request& receive, std::uint64_t ticket) {
+/// Tells the peer where the bytes lie, so that it copies them once, and itself.
+inline bool peer_connection::offer(request& r) {
+  constexpr std::size_t most_places = 64;
+  constexpr std::size_t place_bytes = 2 * sizeof(std::uint64_t);
+  if (r.piece_count > most_places) return false;
+  outgoing o;
+  o.own.resize(r.piece_count * place_bytes);
+  frame f;
+  f.kind = frame_kind::offer;
+  f.ticket = r.ticket;
+  f.header = r.header;
+  for (std::size_t i = 0; i < r.piece_count; ++i) {
+    if (r.pieces[i].bytes == 0) continue;
+    auto* const at = reinterpret_cast<unsigned char*>(o.own.data()) + f.places++ * place_bytes;
+    detail::put_little(at, static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(r.pieces[i].data)));
+    detail::put_little(at + sizeof(std::uint64_t), static_cast<std::uint64_t>(r.pieces[i].bytes));
+  }
+  o.header = f.encode();
+  o.own.resize(f.places * place_bytes);
+  o.total = frame::size + o.own.size();
+  enqueue(std::move(o));
+  return true;
+}
+
+inline void peer_connection::grant(request& receive, std::uint64_t ticket) {
   receive.place = this;
   receive.ticket = ticket;
+  if (take_offered(receive, ticket)) return;
   granted_.emplace_back(ticket, &receive);
   enqueue_frame(frame_kind::grant, envelope{}, ticket);
 }
 
-inline void tcp_connection::claim(std::unique_ptr<early_message> message, request& receive) {
+/// Copies an offered message out of its sender's memory; false if it must be sent after all.
+inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket) {
+  const auto at = std::find_if(offered_.begin(), offered_.end(), [ticket](const offered& o) { return o.ticket == ticket; });
+  if (at == offered_.end()) return false;
+  const offered known = std::move(*at);
+  offered_.erase(at);
+  // The receive may have more room than the message needs, never less: that was checked.
+  places into;
+  std::size_t left = static_cast<std::size_t>(known.header.bytes);
+  for (std::size_t i = 0; i < receive.piece_count && left > 0; ++i) {
+    into.push_back({receive.pieces[i].data, std::min(left, receive.pieces[i].bytes)});
+    left -= into.back().bytes;
+  }
+  if (left > 0 || !stream_->peer_is_readable() || !stream_->read_peer(known.where, into)) return false;
+  enqueue_frame(frame_kind::taken, envelope{}, ticket);
+  receive.place = nullptr;
+  if (open()) owner_->on_received(*this, receive);
+  return true;
+}
+
+inline void peer_connection::claim(std::unique_ptr<early_message> message, request& receive) {
   receive.place = this;
   message->receiver = &receive;
   claimed_ = std::move(message);
 }
 
-inline void tcp_connection::return_credit(std::size_t bytes) {
+inline void peer_connection::return_credit(std::size_t bytes) {
   owed_ += cost_of(bytes);
   if (owed_ < window / 4) return;
   envelope e;
@@ -58,25 +104,26 @@ inline void tcp_connection::return_credit(std::size_t bytes) {
   enqueue_frame(frame_kind::credit, e, 0);
 }
 
-inline void tcp_connection::gather(const outgoing& o) {
+inline void peer_connection::gather(const outgoing& o) {
   std::size_t skip = o.sent;
   const auto add = [&](const void* data, std::size_t bytes) {
     if (skip >= bytes) {
       skip -= bytes;
       return;
     }
-    out_pieces_.emplace_back(static_cast<const std::byte*>(data) + skip, bytes - skip);
+    // A send never writes through its pieces.
+    out_pieces_.push_back({static_cast<std::byte*>(const_cast<void*>(data)) + skip, bytes - skip});
     skip = 0;
   };
   add(o.header.data(), o.header.size());
   if (o.source != nullptr) {
     for (std::size_t i = 0; i < o.source->piece_count; ++i) add(o.source->pieces[i].data, o.source->pieces[i].bytes);
-  } else if (o.own_bytes > 0) {
-    add(o.own.data(), o.own_bytes);
+  } else if (!o.own.empty()) {
+    add(o.own.data(), o.own.size());
   }
 }
 
-inline bool tcp_connection::try_write() {
+inline bool peer_connection::try_write() {
   // Several short frames leave in one system call; a long one goes alone.
   constexpr std::size_t most_pieces = 48;
   bool moved = false;
@@ -84,12 +131,13 @@ inline bool tcp_connection::try_write() {
     out_pieces_.clear();
     for (std::size_t i = head_; i < queue_.size() && out_pieces_.size() < most_pieces; ++i) gather(queue_[i]);
     boost::system::error_code failure;
-    std::size_t sent = socket_.send(out_pieces_, boost::asio::socket_base::message_flags{0}, failure);
-    if (failure == boost::asio::error::would_block) return moved;
+    std::size_t sent = stream_->send(out_pieces_, failure);
     if (failure) return lose(failure, "sending");
+    if (sent == 0) return moved;
     moved = true;
-    const std::size_t offered = boost::asio::buffer_size(out_pieces_);
-    const bool partial = sent < offered;
+    std::size_t given = 0;
+    for (const piece& p : out_pieces_) given += p.bytes;
+    const bool partial = sent < given;
     while (sent > 0) {
       outgoing& o = queue_[head_];
       const std::size_t part = std::min(sent, o.total - o.sent);
@@ -116,7 +164,7 @@ inline bool tcp_connection::try_write() {
   return moved;
 }
 
-inline bool tcp_connection::try_read() {
+inline bool peer_connection::try_read() {
   bool moved = false;
   for (int attempt = 0; attempt < 4 && open(); ++attempt) {
     in_pieces_.clear();
@@ -131,21 +179,20 @@ inline bool tcp_connection::try_read() {
         }
         const std::size_t part =
             std::min<std::size_t>(p.bytes - skip, static_cast<std::size_t>(payload_left_) - direct);
-        in_pieces_.emplace_back(p.data + skip, part);
+        in_pieces_.push_back({p.data + skip, part});
         direct += part;
         skip = 0;
       }
     } else if (payload_left_ > 0 && early_ != nullptr) {
       direct = static_cast<std::size_t>(payload_left_);
-      in_pieces_.emplace_back(early_->payload.data() + early_->arrived, direct);
+      in_pieces_.push_back({early_->payload.data() + early_->arrived, direct});
     }
     const bool staged = direct == payload_left_ || in_pieces_.empty();
-    if (staged) in_pieces_.emplace_back(staging_.data(), staging_bytes);
+    if (staged) in_pieces_.push_back({staging_.data(), staging_bytes});
     boost::system::error_code failure;
-    const std::size_t got = socket_.receive(in_pieces_, boost::asio::socket_base::message_flags{0}, failure);
-    if (failure == boost::asio::error::would_block) return moved;
-    if (failure == boost::asio::error::eof || (!failure && got == 0)) return lose(boost::asio::error::eof, "receiving");
+    const std::size_t got = stream_->receive(in_pieces_, failure);
     if (failure) return lose(failure, "receiving");
+    if (got == 0) return moved;
     moved = true;
     const std::size_t landed = std::min(got, direct);
     if (landed > 0) {
@@ -155,13 +202,24 @@ inline bool tcp_connection::try_read() {
       if (payload_left_ == 0) finish_payload();
     }
     if (got > landed && open() && !consume(staging_.data(), got - landed)) return true;
-    if (got < boost::asio::buffer_size(in_pieces_)) return true;
+    std::size_t asked = 0;
+    for (const piece& p : in_pieces_) asked += p.bytes;
+    if (got < asked) return true;
   }
   return moved;
 }
 
-inline bool tcp_connection::consume(const std::byte* data, std::size_t bytes) {
+inline bool peer_connection::consume(const std::byte* data, std::size_t bytes) {
   while (bytes > 0 && open()) {
+    if (places_left_ > 0) {
+      const std::size_t part = std::min(places_left_, bytes);
+      places_bytes_.insert(places_bytes_.end(), data, data + part);
+      data += part;
+      bytes -= part;
+      places_left_ -= part;
+      if (places_left_ == 0) keep_places();
+      continue;
+    }
     if (payload_left_ > 0) {
       const std::size_t part = static_cast<std::size_t>(std::min<std::uint64_t>(payload_left_, bytes));
       land(data, part);
@@ -183,7 +241,7 @@ inline bool tcp_connection::consume(const std::byte* data, std::size_t bytes) {
   return open();
 }
 
-inline bool tcp_connection::begin_frame(const unsigned char* bytes) {
+inline bool peer_connection::begin_frame(const unsigned char* bytes) {
   frame f;
   if (!frame::decode(bytes, f)) {
     return lose(boost::asio::error::invalid_argument, "reading a frame that no rank of this version sends");
@@ -195,7 +253,7 @@ inline bool tcp_connection::begin_frame(const unsigned char* bytes) {
   payload_is_early_ = false;
   switch (f.kind) {
     case frame_kind::message:
-      if (f.header.bytes > eager_limit) {
+      if (f.header.bytes > stream_->eager_limit()) {
         return lose(boost::asio::error::message_size, "reading a message longer than its window");
       }
       payload_left_ = f.header.bytes;
@@ -204,6 +262,23 @@ inline bool tcp_connection::begin_frame(const unsigned char* bytes) {
       if (payload_left_ == 0 && open()) finish_payload();
       return open();
     case frame_kind::announce: owner_->on_announce(*this, f.header, f.ticket); return open();
+    case frame_kind::offer:
+      if (!stream_->peer_is_readable()) {
+        return lose(boost::asio::error::invalid_argument, "reading an offer of memory that is not on this host");
+      }
+      offered_.push_back({f.ticket, f.header, {}});
+      places_bytes_.clear();
+      places_left_ = f.places * 2 * sizeof(std::uint64_t);
+      return true;
+    case frame_kind::taken: {
+      const auto at = find(announced_, f.ticket);
+      if (at == announced_.end()) return true;
+      request& r = *at->second;
+      announced_.erase(at);
+      r.place = nullptr;
+      owner_->on_sent(r);
+      return open();
+    }
     case frame_kind::grant: {
       const auto at = find(announced_, f.ticket);
       // The operation behind an unknown ticket was withdrawn: its communicator has failed on both sides.
@@ -245,7 +320,26 @@ inline bool tcp_connection::begin_frame(const unsigned char* bytes) {
   return true;
 }
 
-inline void tcp_connection::land(const std::byte* data, std::size_t bytes) {
+inline void peer_connection::keep_places() {
+  offered& last = offered_.back();
+  const auto* const b = reinterpret_cast<const unsigned char*>(places_bytes_.data());
+  std::uint64_t total = 0;
+  for (std::size_t at = 0; at < places_bytes_.size(); at += 2 * sizeof(std::uint64_t)) {
+    const auto address = detail::get_little<std::uint64_t>(b + at);
+    const auto bytes = detail::get_little<std::uint64_t>(b + at + sizeof(std::uint64_t));
+    // Only ever handed to the kernel, together with the peer's process number.
+    last.where.push_back({reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)),
+                           static_cast<std::size_t>(bytes)});
+    total += std::min(bytes, last.header.bytes);
+  }
+  if (total != last.header.bytes) {
+    lose(boost::asio::error::invalid_argument, "reading an offer whose parts are not the message");
+    return;
+  }
+  owner_->on_announce(*this, last.header, last.ticket);
+}
+
+inline void peer_connection::land(const std::byte* data, std::size_t bytes) {
   if (target_ != nullptr) {
     scatter_into(*target_, static_cast<std::size_t>(payload_done_), data, bytes);
   } else if (early_ != nullptr) {
@@ -255,7 +349,7 @@ inline void tcp_connection::land(const std::byte* data, std::size_t bytes) {
   payload_done_ += bytes;
 }
 
-inline void tcp_connection::finish_payload() {
+inline void peer_connection::finish_payload() {
   const std::size_t bytes = static_cast<std::size_t>(payload_done_);
   request* receive = std::exchange(target_, nullptr);
   early_message* const early = std::exchange(early_, nullptr);
@@ -277,7 +371,7 @@ inline void tcp_connection::finish_payload() {
   }
 }
 
-inline void tcp_connection::withdraw(request& r) {
+inline void peer_connection::withdraw(request& r) {
   if (!r.sending) {
     if (target_ == &r) target_ = nullptr;
     if (claimed_ != nullptr && claimed_->receiver == &r) claimed_->receiver = nullptr;
@@ -288,8 +382,7 @@ inline void tcp_connection::withdraw(request& r) {
       outgoing& o = queue_[i];
       if (o.source != &r) continue;
       // The frame must stay whole for those behind it: its bytes outlive the caller's buffer in a copy.
-      o.own_bytes = static_cast<std::size_t>(r.header.bytes);
-      o.own = detail::byte_buffer(o.own_bytes);
+      o.own.resize(static_cast<std::size_t>(r.header.bytes));
       std::size_t offset = 0;
       for (std::size_t k = 0; k < r.piece_count; ++k) {
         if (r.pieces[k].bytes > 0) std::memcpy(o.own.data() + offset, r.pieces[k].data, r.pieces[k].bytes);
@@ -301,20 +394,16 @@ inline void tcp_connection::withdraw(request& r) {
   r.place = nullptr;
 }
 
-inline bool tcp_connection::lose(const boost::system::error_code& why, const char* what) {
-  tcp_connection_owner* const owner = owner_;
+inline bool peer_connection::lose(const boost::system::error_code& why, const char* what) {
+  peer_connection_owner* const owner = owner_;
   if (owner == nullptr) return false;
   owner->on_lost(*this, why, what);
   return false;
 }
 
-inline void tcp_connection::close() noexcept {
+inline void peer_connection::close() noexcept {
   owner_ = nullptr;
-  boost::system::error_code ignored;
-  if (socket_.is_open()) {
-    socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
-    socket_.close(ignored);
-  }
+  stream_->close();
 }
 
 }  // namespace cohort::transport

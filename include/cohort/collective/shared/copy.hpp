@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+// Between the buffers of an operation, which may lie in several places, and the contiguous memory of a window.
+#pragma once
+
+#include <cohort/collective/body.hpp>
+#include <cohort/collective/layout.hpp>
+#include <cohort/detail/stream_store.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <numeric>
+
+namespace cohort::collective {
+
+/// Results of more bytes do not stay in the caches of this core: they are not worth a place there.
+inline constexpr std::size_t streaming_bytes = std::size_t{1} << 20;
+
+/// Bytes [from, from + bytes) of a block into memory that others read.
+inline void copy_in(const layout& vector, int block, std::size_t from, std::size_t bytes, std::byte* into) {
+  vector.each_piece_within(block, from, bytes, [&](const std::byte* data, std::size_t n) {
+    std::memcpy(into, data, n);
+    into += n;
+  });
+}
+
+/// The reverse.
+inline void copy_out(const std::byte* from, const layout& vector, int block, std::size_t to, std::size_t bytes,
+                     bool streaming) {
+  vector.each_piece_within(block, to, bytes, [&](std::byte* data, std::size_t n) {
+    if (streaming) {
+      cohort::detail::stream_copy(data, from, n);
+    } else {
+      std::memcpy(data, from, n);
+    }
+    from += n;
+  });
+  if (streaming) cohort::detail::stream_fence();
+}
+
+/// Where the operands of a reduction lie, in the order of the ranks.
+class operands {
+ public:
+  explicit operands(int ranks) : at_(static_cast<std::size_t>(ranks)) {}
+  template <class Where>
+  void set(Where where) {
+    for (std::size_t k = 0; k < at_.size(); ++k) at_[k] = where(static_cast<int>(k));
+  }
+  /// Combines the first `count` of them into bytes [to, to + bytes) of a block, and moves on by that much.
+  void fold_out(const cohort::detail::reducer& op, int count, const layout& vector, int block, std::size_t to,
+                std::size_t bytes, bool streaming) {
+    vector.each_piece_within(block, to, bytes, [&](std::byte* data, std::size_t n) {
+      op.fold_many(op.op, data, at_.data(), count, n / op.element_bytes, streaming);
+      for (const std::byte*& p : at_) p += n;
+    });
+  }
+  [[nodiscard]] const std::byte* const* data() const noexcept { return at_.data(); }
+
+ private:
+  detail::short_vector<const std::byte*> at_;
+};
+
+/// Some bytes cut into one slice for each rank: whole elements, and whole cache lines as far as there are enough.
+struct slices {
+  std::size_t each;
+  std::size_t total;
+  slices(std::size_t bytes, int ranks, std::size_t element_bytes) noexcept : total(bytes) {
+    const std::size_t unit = std::lcm(element_bytes, std::size_t{64});
+    const std::size_t even = bytes / static_cast<std::size_t>(ranks) + element_bytes;
+    const std::size_t step = unit <= even ? unit : element_bytes;
+    each = (even + step - 1) / step * step;
+  }
+  [[nodiscard]] std::size_t begin(int k) const noexcept { return std::min(total, each * static_cast<std::size_t>(k)); }
+  [[nodiscard]] std::size_t size(int k) const noexcept { return begin(k + 1) - begin(k); }
+};
+
+/// The part of `room` bytes that whole elements fill, in whole cache lines if they can.
+[[nodiscard]] inline std::size_t whole_elements(std::size_t room, std::size_t element_bytes) noexcept {
+  const std::size_t unit = std::lcm(element_bytes, std::size_t{64});
+  return unit <= room ? room / unit * unit : room / element_bytes * element_bytes;
+}
+
+}  // namespace cohort::collective

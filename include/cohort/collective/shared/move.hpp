@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSL-1.0
+// The collectives of ranks that share memory in which nothing is combined: who has something puts it where the others
+// see it, and each takes what is for it. Called by the headers of collective/ that are named like the operations.
+#pragma once
+
+#include <cohort/collective/shared/copy.hpp>
+#include <cohort/collective/shared/open.hpp>
+
+#include <cstdint>
+
+namespace cohort::collective {
+
+/// One rank's part of such a collective. `in` and `out` have one block, or one for each rank.
+struct window_move {
+  layout in{};
+  layout out{};
+  bool in_by_rank = false;      ///< block k of `in` is for rank k; otherwise its one block, or `in_block`, is for all
+  int in_block = 0;
+  bool out_by_rank = false;     ///< what rank k gives goes to block k of `out`; otherwise to its one block
+  int giver = -1;               ///< only this rank gives; -1: every rank
+  int taker = -1;               ///< only this rank takes; -1: every rank
+  std::size_t longest = 0;      ///< bytes of the longest block
+  bool sizes_are_known = true;  ///< alike by every rank; otherwise they are told first, and held against each other
+  std::size_t most_at_once = ~std::size_t{0};
+};
+
+namespace detail {
+
+/// Puts bytes [at, at + bytes) of every block that this rank gives where the others read them.
+inline void give(const window_move& m, const transport::window_use& use, std::size_t at, std::size_t bytes,
+                 std::size_t stride, bool tiny) {
+  std::byte* const into = tiny ? use.short_data(use.rank()) : use.mine();
+  if (!m.in_by_rank) return copy_in(m.in, m.in_block, at, bytes, into);
+  for (int k = 0; k < use.size(); ++k) {
+    if (k != use.rank()) copy_in(m.in, k, at, bytes, into + static_cast<std::size_t>(k) * stride);
+  }
+}
+
+inline void take(const window_move& m, const transport::window_use& use, int from, std::size_t at, std::size_t bytes,
+                 std::size_t stride, bool tiny) {
+  const std::byte* data = tiny ? use.short_data(from) : use.slot(from);
+  if (m.in_by_rank) data += static_cast<std::size_t>(use.rank()) * stride;
+  copy_out(data, m.out, m.out_by_rank ? from : 0, at, bytes, m.longest > streaming_bytes);
+}
+
+/// How many bytes this rank gives to each other, and the most of them, for all to read.
+[[nodiscard]] inline std::size_t tell_sizes(const window_move& m, const transport::window_use& use, bool gives) {
+  std::uint64_t most = 0;
+  std::byte* into = use.mine();
+  for (int k = 0; k < use.size(); ++k, into += sizeof most) {
+    const std::uint64_t size = gives && k != use.rank() ? m.in.bytes(m.in_by_rank ? k : m.in_block, 1) : 0;
+    most = std::max(most, size);
+    std::memcpy(into, &size, sizeof size);
+  }
+  std::memcpy(into, &most, sizeof most);
+  return static_cast<std::size_t>(most);
+}
+
+/// The longest block of rank `from`; that for this rank must have the size of the place where it goes.
+inline std::size_t check_sizes(const window_move& m, const transport::window_use& use, int from, bool for_this) {
+  const auto number = [&use, from](int at) {
+    std::uint64_t n = 0;
+    std::memcpy(&n, use.slot(from) + static_cast<std::size_t>(at) * sizeof n, sizeof n);
+    return static_cast<std::size_t>(n);
+  };
+  if (for_this) {
+    const std::size_t given = number(use.rank());
+    const std::size_t expected = m.out.bytes(m.out_by_rank ? from : 0, 1);
+    if (given != expected) {
+      call& c = use.current();
+      const group& g = c.home();
+      const std::string what = transport::describe(c.signature());
+      c.engine().report_mismatch(g, c.sequence(), g.world_rank(from), errc::mismatch,
+                                 transport::describe_count_disagreement(from, given, g.rank(), expected, what));
+      throw c.failure();
+    }
+  }
+  return number(use.size());
+}
+
+}  // namespace detail
+
+/// Carries a move out. This rank's block for itself is not touched.
+///
+/// Cost: blocks that together have up to 96 bytes cost two cache lines from each rank; longer ones are copied twice
+template <class Channel, class Otherwise>
+task<> move_in_window(Channel ch, window_move m, Otherwise otherwise) {
+  call& c = ch.current();
+  transport::window_use use(c, ch.transport(), *c.home().window);
+  co_await use.turn();
+  bool open = use.open();
+  if (!open) open = co_await open_window(use);
+  if (!open) {
+    use.finish();
+    co_await otherwise();
+    co_return;
+  }
+  const int p = use.size();
+  const bool gives = m.giver < 0 ? m.taker != use.rank() : m.giver == use.rank();
+  const bool takes = m.taker < 0 || m.taker == use.rank();
+  for (int k = 1; k < p; ++k) co_await use.previous_of(use.other(k));
+  for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
+  use.announce();
+
+  if (!m.sizes_are_known) {
+    m.longest = detail::tell_sizes(m, use, gives);
+    use.raise();
+    for (int k = 1; k < p; ++k) {
+      const int from = use.other(k);
+      co_await use.arrived(from);
+      const bool for_this = takes && (m.giver < 0 || m.giver == from);
+      m.longest = std::max(m.longest, detail::check_sizes(m, use, from, for_this));
+    }
+    use.end_step();
+  }
+
+  const auto blocks = static_cast<std::size_t>(m.in_by_rank ? p : 1);
+  const bool tiny = m.longest <= transport::shm_window::inline_bytes / blocks && m.sizes_are_known;
+  const std::size_t room = use.capacity() / blocks / 64 * 64;
+  const std::size_t chunk = std::min(room, m.most_at_once);
+  for (std::size_t at = 0; at == 0 || at < m.longest; at += chunk) {
+    const std::size_t here = std::min(chunk, m.longest - at);
+    const std::size_t stride = tiny ? here : (here + 63) / 64 * 64;
+    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
+    if (gives) detail::give(m, use, at, here, stride, tiny);
+    use.raise();
+    for (int k = 1; takes && k < p; ++k) {
+      const int from = use.other(k);
+      if (m.giver >= 0 && m.giver != from) continue;
+      co_await use.arrived(from);
+      detail::take(m, use, from, at, here, stride, tiny);
+    }
+    use.end_step();
+  }
+  use.finish();
+}
+
+}  // namespace cohort::collective

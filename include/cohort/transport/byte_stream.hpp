@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSL-1.0
+// The bytes between two ranks, in order, without waiting: a socket, or memory that both see. Used by
+// peer_connection.hpp, which makes messages of them.
+#pragma once
+
+#include <cohort/transport/piece.hpp>
+
+#include <boost/system/error_code.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace cohort::transport {
+
+class byte_stream {
+ public:
+  byte_stream() = default;
+  byte_stream(const byte_stream&) = delete;
+  byte_stream& operator=(const byte_stream&) = delete;
+  virtual ~byte_stream() = default;
+
+  /// Takes as many of these bytes as it has room for, from the front; 0 when it has none.
+  virtual std::size_t send(std::span<const piece> from, boost::system::error_code& failure) = 0;
+  /// Fills these pieces with what has come, from the front; 0 when nothing has. The end of the stream is a failure.
+  virtual std::size_t receive(std::span<const piece> into, boost::system::error_code& failure) = 0;
+  virtual void close() noexcept = 0;
+
+  /// Messages longer than this are announced first, so that they cost the receiver no memory.
+  [[nodiscard]] virtual std::size_t eager_limit() const noexcept = 0;
+  /// Whether the peer's memory can be read by its addresses, as far as is known.
+  [[nodiscard]] virtual bool peer_is_readable() const noexcept { return false; }
+  /// Reads the peer's memory into that of this process; false if it may not, and then not a second time.
+  virtual bool read_peer(std::span<const piece>, std::span<const piece>) noexcept { return false; }
+};
+
+}  // namespace cohort::transport

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of transport/tcp.hpp: what it does with the ranks of its own host, and how it sleeps while they may write.
+#pragma once
+
+#include <cohort/transport/tcp.hpp>
+
+namespace cohort::transport {
+
+inline std::string tcp_transport::open_host() {
+  if (!settings_.shared_memory || size() == 1) return {};
+  neighbours_ = std::make_unique<neighbours>(rank(), size());
+  return neighbours_->address().encode();
+}
+
+inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::string>& what_they_said,
+                                                       clock::time_point until) {
+  if (!neighbours_) return {};
+  std::vector<host_address> all;
+  for (const std::string& text : what_they_said) {
+    detail::byte_reader from(text);
+    host_address a = host_address::decode(from);
+    all.push_back(from.complete() ? std::move(a) : host_address{});
+  }
+  // They have all read the same table and send at once: what takes seconds does not come.
+  constexpr auto patience = std::chrono::seconds{10};
+  std::vector<int> seen = neighbours_->meet(std::move(all), std::min(until, clock::now() + patience));
+  const bool crowded = neighbours_->local_size() > usable_cores();
+  brief_looks_ = crowded ? 0 : 64;
+  set_spins(crowded ? 16 : 4000);
+  return seen;
+}
+
+inline void tcp_transport::agree_on_neighbours(const std::vector<std::vector<int>>& seen_by) {
+  if (!neighbours_) return;
+  neighbours_->agree(seen_by);
+  const int copy = ::fcntl(neighbours_->descriptor(), F_DUPFD_CLOEXEC, 3);
+  if (copy < 0) {
+    throw error(errc::io_error, std::string{"no descriptor left for the ranks of this host: "} + std::strerror(errno) +
+                                    "; raise the limit (ulimit -n)");
+  }
+  mail_.emplace(*io_, copy);
+  watch_mail();
+  // On a caller's io_context nobody looks at memory between two handlers: whoever writes rings, always.
+  if (!own_io_) neighbours_->fall_asleep();
+  for (group* const g : groups()) share_window(*g);
+}
+
+inline void tcp_transport::watch_mail() {
+  mail_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                    [this, alive = alive_](const boost::system::error_code& failure) {
+                      if (!*alive || failure) return;
+                      read_mail();
+                      watch_mail();
+                      // On a caller's io_context nobody polls: a letter is the sign that there is something to do.
+                      if (!own_io_) poll();
+                    });
+}
+
+inline void tcp_transport::read_mail() {
+  (void)neighbours_->collect();
+  const auto is_link = [](const letter& l) { return l.kind == letter_kind::link; };
+  while (std::optional<received_letter> l = neighbours_->take(is_link)) {
+    peer& p = link_up(l->text.from);
+    if (p.memory == nullptr || p.memory->attached()) continue;
+    try {
+      p.memory->attach(std::move(l->enclosed));
+    } catch (const error& e) {
+      suspect(l->text.from, "rank " + std::to_string(rank()) + " cannot use the memory that rank " +
+                                std::to_string(l->text.from) + " shares: " + e.what());
+    }
+  }
+}
+
+// The connection to a rank of this host; the ring in either direction is made by whoever writes to it.
+inline tcp_transport::peer& tcp_transport::link_up(int rank_of_peer) {
+  peer& p = peer_of(rank_of_peer);
+  if (p.state != link::none) return p;
+  auto stream = std::make_unique<shm_stream>(*neighbours_, rank_of_peer, p.address.pid);
+  p.memory = stream.get();
+  p.connection = std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this), std::move(stream),
+                                                   rank_of_peer);
+  links_.push_back(rank_of_peer);
+  opened(rank_of_peer);
+  return p;
+}
+
+inline bool tcp_transport::move_links() {
+  bool moved = false;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const peer& p = peer_of(links_[i]);
+    const bool writes = p.connection->has_output() && p.memory->has_room();
+    const bool reads = p.memory->has_data();
+    if (!writes && !reads) continue;
+    const std::shared_ptr<peer_connection> c = p.connection;
+    if (writes) moved = c->try_write() || moved;
+    if (reads && c->open()) moved = c->try_read() || moved;
+  }
+  return moved;
+}
+
+// Whether a rank of this host has written something that this one has not seen.
+inline bool tcp_transport::neighbours_wait() {
+  if (waits_.any_reached()) return true;
+  return std::any_of(links_.begin(), links_.end(), [this](int r) {
+    const peer& p = peer_of(r);
+    return p.memory->has_data() || (p.connection->has_output() && p.memory->has_room());
+  });
+}
+
+inline void tcp_transport::share_window(group& g) {
+  if (!neighbours_ || g.size() < 2 || !neighbours_->all_share(g.members())) return;
+  g.window = std::make_shared<shm_window>(g.rank(), g.size());
+}
+
+}  // namespace cohort::transport

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSL-1.0
+// The ranks of this host that share memory with this one: who they are, how to hand them memory, and how to wake them.
+// Owned by the transport of backend cpu; windows and links are made of what it brings.
+#pragma once
+
+#include <cohort/detail/byte_codec.hpp>
+#include <cohort/transport/shm/mail.hpp>
+#include <cohort/transport/shm/segment.hpp>
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <list>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace cohort::transport {
+
+/// What one process shows all others of its host from the beginning.
+struct host_desk {
+  alignas(128) std::atomic<std::uint32_t> asleep{0};  ///< it waits in the kernel: whoever writes for it rings
+};
+
+/// Where a rank of this host is to be found, as the rendezvous tells.
+struct host_address {
+  std::string host{};  ///< the same for two processes that may share memory
+  std::string mail{};
+  std::uint64_t word = 0;
+
+  [[nodiscard]] std::string encode() const {
+    std::string bytes;
+    detail::byte_writer to(bytes);
+    to.text(host).text(mail).number(word);
+    return bytes;
+  }
+  [[nodiscard]] static host_address decode(detail::byte_reader& from) {
+    host_address a;
+    a.host = from.text(256);
+    a.mail = from.text(100);
+    a.word = from.number<std::uint64_t>();
+    return a;
+  }
+};
+
+class neighbours {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// Errors: io_error, out_of_memory
+  neighbours(int rank, int size) : rank_(rank), mine_(make_address()), mail_(mine_.mail, mine_.word) {
+    others_.resize(static_cast<std::size_t>(size));
+    memory_ = shared_segment::create(sizeof(host_desk));
+    desk_ = ::new (memory_.data()) host_desk;
+    // Where the kernel orders the two sides on demand, whoever writes a flag needs no fence.
+    fenced_by_kernel_ = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+  }
+
+  [[nodiscard]] const host_address& address() const noexcept { return mine_; }
+  [[nodiscard]] int descriptor() const noexcept { return mail_.descriptor(); }
+
+  /// Hands this rank's desk to those of its host and waits for theirs. Who does not send one is no neighbour.
+  ///
+  /// Result: the ranks whose memory this one can see, itself among them
+  [[nodiscard]] std::vector<int> meet(std::vector<host_address> all, clock::time_point until) {
+    std::size_t expected = 0;
+    for (std::size_t r = 0; r < others_.size(); ++r) {
+      others_[r].address = std::move(all[r]);
+      others_[r].here = others_[r].address.host == mine_.host && !others_[r].address.mail.empty();
+      if (!others_[r].here || static_cast<int>(r) == rank_) continue;
+      ++expected;
+      try {
+        send(static_cast<int>(r), letter_kind::desk, 0, 0, memory_);
+      } catch (const error&) {
+        continue;  // it will not have this rank's desk, and says so in its list
+      }
+    }
+    local_ = 1 + static_cast<int>(expected);
+    while (expected > 0 && clock::now() < until) {
+      mail_.flush();
+      std::optional<received_letter> got = mail_.receive();
+      if (!got) {
+        std::this_thread::sleep_for(std::chrono::microseconds{100});
+        continue;
+      }
+      if (got->text.kind != letter_kind::desk || !valid(got->text.from)) {
+        held_.push_back(std::move(*got));
+        continue;
+      }
+      other& o = others_[static_cast<std::size_t>(got->text.from)];
+      if (o.desk != nullptr) continue;
+      try {
+        o.memory = shared_segment::adopt(std::move(got->enclosed), sizeof(host_desk));
+        o.desk = reinterpret_cast<host_desk*>(o.memory.data());
+      } catch (const error&) {
+        o.here = false;
+      }
+      --expected;
+    }
+    std::vector<int> seen;
+    for (std::size_t r = 0; r < others_.size(); ++r) {
+      if (static_cast<int>(r) == rank_ || others_[r].desk != nullptr) seen.push_back(static_cast<int>(r));
+    }
+    return seen;
+  }
+
+  /// What every rank of this host sees, in the order of the ranks; of ranks elsewhere nothing.
+  ///
+  /// Order: after `meet`; two ranks share memory when each sees the other, which both conclude from the same lists
+  void agree(const std::vector<std::vector<int>>& seen_by) {
+    sees_ = seen_by;
+    for (std::vector<int>& list : sees_) std::sort(list.begin(), list.end());
+  }
+
+  [[nodiscard]] bool shares(int a, int b) const {
+    const auto sees = [this](int x, int y) {
+      const std::vector<int>& list = sees_[static_cast<std::size_t>(x)];
+      return std::binary_search(list.begin(), list.end(), y);
+    };
+    return !sees_.empty() && (a == b || (sees(a, b) && sees(b, a)));
+  }
+  /// Whether each of these ranks shares memory with each other of them.
+  [[nodiscard]] bool all_share(const std::vector<int>& ranks) const {
+    if (sees_.empty()) return false;
+    for (const int r : ranks) {
+      if (!shares(rank_, r)) return false;
+    }
+    for (const int a : ranks) {
+      for (const int b : ranks) {
+        if (a < b && !shares(a, b)) return false;
+      }
+    }
+    return true;
+  }
+  /// How many ranks of this world run on this host.
+  [[nodiscard]] int local_size() const noexcept { return local_; }
+
+  // --- letters
+  void send(int to, letter_kind kind, std::uint64_t context, std::uint64_t number, const shared_segment& memory) {
+    letter text = letter_to(to, kind);
+    text.context = context;
+    text.number = number;
+    text.bytes = memory.size();
+    mail_.send(others_[static_cast<std::size_t>(to)].address.mail, text, memory.fd());
+  }
+  void send(int to, letter_kind kind, std::uint64_t context, std::uint64_t number) {
+    letter text = letter_to(to, kind);
+    text.context = context;
+    text.number = number;
+    mail_.send(others_[static_cast<std::size_t>(to)].address.mail, text);
+  }
+  /// Reads what has come; letters are kept until they are taken.
+  bool collect() {
+    if (mail_.has_waiting()) mail_.flush();
+    bool any = false;
+    while (std::optional<received_letter> got = mail_.receive()) {
+      any = true;
+      arrivals_.fetch_add(1, std::memory_order_relaxed);
+      if (got->text.kind != letter_kind::bell && valid(got->text.from)) held_.push_back(std::move(*got));
+    }
+    return any;
+  }
+  /// The first letter that `wanted(letter)` says yes to.
+  template <class Wanted>
+  [[nodiscard]] std::optional<received_letter> take(Wanted wanted) {
+    for (auto at = held_.begin(); at != held_.end(); ++at) {
+      if (!wanted(at->text)) continue;
+      std::optional<received_letter> got(std::move(*at));
+      held_.erase(at);
+      return got;
+    }
+    return std::nullopt;
+  }
+  /// Whether a letter waits for room.
+  [[nodiscard]] bool has_waiting() const noexcept { return mail_.has_waiting(); }
+  /// Counts the letters that came.
+  [[nodiscard]] const std::atomic<std::uint32_t>& arrivals() const noexcept { return arrivals_; }
+  /// Letters for a communicator that is gone.
+  void forget(std::uint64_t context) {
+    held_.remove_if([context](const received_letter& l) {
+      return l.text.context == context &&
+             (l.text.kind == letter_kind::window || l.text.kind == letter_kind::refusal);
+    });
+  }
+
+  // --- sleep
+  /// About to wait in the kernel: from here on writers ring. What they wrote before is seen by looking once more.
+  void fall_asleep() noexcept {
+    desk_->asleep.store(1, std::memory_order_relaxed);
+    if (fenced_by_kernel_) {
+      ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    }
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  void wake_up() noexcept { desk_->asleep.store(0, std::memory_order_relaxed); }
+
+  /// After flags were written for others: orders the write before the look at who sleeps.
+  void written() const noexcept {
+    if (fenced_by_kernel_) {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+  }
+  [[nodiscard]] const std::atomic<std::uint32_t>& asleep(int r) const noexcept {
+    return others_[static_cast<std::size_t>(r)].desk->asleep;
+  }
+  void ring(int r) noexcept {
+    mail_.ring(others_[static_cast<std::size_t>(r)].address.mail, letter_to(r, letter_kind::bell));
+  }
+
+ private:
+  struct other {
+    host_address address{};
+    shared_segment memory{};
+    host_desk* desk = nullptr;
+    bool here = false;
+  };
+
+  [[nodiscard]] bool valid(int r) const noexcept {
+    return r >= 0 && r < static_cast<int>(others_.size()) && r != rank_ && others_[static_cast<std::size_t>(r)].here;
+  }
+  [[nodiscard]] letter letter_to(int to, letter_kind kind) const noexcept {
+    letter text;
+    text.kind = kind;
+    text.from = rank_;
+    text.word = others_[static_cast<std::size_t>(to)].address.word;
+    return text;
+  }
+
+  // Two processes can share memory when the kernel is the same boot of the same machine and they find each other's
+  // sockets and process numbers: in one network and one process namespace, under one user.
+  [[nodiscard]] static host_address make_address() {
+    const auto link = [](const char* path) {
+      char text[64] = {};
+      return std::string(text, static_cast<std::size_t>(std::max<ssize_t>(0, ::readlink(path, text, sizeof text - 1))));
+    };
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    host_address a;
+    a.host = boot + " " + link("/proc/self/ns/net") + " " + link("/proc/self/ns/pid") + " " +
+             " " + std::to_string(::geteuid());
+    std::random_device entropy;
+    const auto word = [&entropy] { return (std::uint64_t{entropy()} << 32) | entropy(); };
+    a.mail = "cohort-" + std::to_string(word()) + std::to_string(word());
+    a.word = word();
+    return a;
+  }
+
+  int rank_;
+  host_address mine_;
+  host_mail mail_;
+  shared_segment memory_{};
+  host_desk* desk_ = nullptr;
+  std::vector<other> others_{};
+  std::vector<std::vector<int>> sees_{};
+  std::list<received_letter> held_{};
+  std::atomic<std::uint32_t> arrivals_{0};
+  int local_ = 1;
+  bool fenced_by_kernel_ = false;
+};
+
+}  // namespace cohort::transport

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSL-1.0
+// Memory that two processes of one host see: a memfd whose pages are reserved and whose size is sealed before anybody
+// maps it, so that neither a full host nor a peer can turn an access into a signal. Used by neighbours.hpp.
+#pragma once
+
+#include <cohort/error.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace cohort::transport {
+
+/// A descriptor that is closed with its owner.
+class owned_fd {
+ public:
+  owned_fd() = default;
+  explicit owned_fd(int fd) noexcept : fd_(fd) {}
+  owned_fd(owned_fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  owned_fd& operator=(owned_fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~owned_fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+class shared_segment {
+ public:
+  static constexpr std::size_t page = 4096;
+
+  shared_segment() = default;
+  shared_segment(shared_segment&& other) noexcept
+      : fd_(std::move(other.fd_)),
+        data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
+  shared_segment& operator=(shared_segment&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~shared_segment() {
+    if (data_ != nullptr) ::munmap(data_, bytes_);
+  }
+
+  /// Zeroed memory of this process's own.
+  ///
+  /// Errors: out_of_memory when the host has not so many pages left, io_error otherwise
+  [[nodiscard]] static shared_segment create(std::size_t bytes) {
+    shared_segment s;
+    bytes = rounded(bytes);
+    s.fd_ = owned_fd(::memfd_create("cohort", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!s.fd_) refuse("create", bytes);
+    if (::ftruncate(s.fd_.get(), static_cast<off_t>(bytes)) != 0) refuse("size", bytes);
+    // Pages that are only promised would be refused by a signal at the first touch.
+    int reserved = 0;
+    do {
+      reserved = ::fallocate(s.fd_.get(), 0, 0, static_cast<off_t>(bytes));
+    } while (reserved != 0 && errno == EINTR);
+    if (reserved != 0) refuse("reserve", bytes);
+    if (::fcntl(s.fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) refuse("seal", bytes);
+    s.map(bytes);
+    return s;
+  }
+
+  /// A peer's memory.
+  ///
+  /// Errors: protocol_error when it is not a sealed segment of that size, io_error when it cannot be mapped
+  [[nodiscard]] static shared_segment adopt(owned_fd fd, std::size_t bytes) {
+    bytes = rounded(bytes);
+    struct stat about{};
+    const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+    if (::fstat(fd.get(), &about) != 0 || static_cast<std::size_t>(about.st_size) != bytes || seals < 0 ||
+        (seals & F_SEAL_SHRINK) == 0) {
+      throw error(errc::protocol_error, "a peer offered shared memory that is not sealed, or not of the " +
+                                            std::to_string(bytes) + " bytes that it said");
+    }
+    shared_segment s;
+    s.fd_ = std::move(fd);
+    s.map(bytes);
+    s.fd_ = owned_fd{};  // the mapping needs it no longer
+    return s;
+  }
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+  explicit operator bool() const noexcept { return data_ != nullptr; }
+
+  [[nodiscard]] static constexpr std::size_t rounded(std::size_t bytes) noexcept {
+    return (bytes + page - 1) / page * page;
+  }
+
+ private:
+  [[noreturn]] static void refuse(const char* what, std::size_t bytes) {
+    const int why = errno;
+    const bool full = why == ENOSPC || why == ENOMEM;
+    throw error(full ? errc::out_of_memory : errc::io_error,
+                std::string{"cannot "} + what + " " + std::to_string(bytes) + " bytes of shared memory: " +
+                    std::strerror(why) +
+                    (full ? "; free memory on this host, or set COHORT_SHM=0 to do without" : ""));
+  }
+  void map(std::size_t bytes) {
+    void* const at =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
+    if (at == MAP_FAILED) refuse("map", bytes);
+    data_ = static_cast<std::byte*>(at);
+    bytes_ = bytes;
+  }
+
+  owned_fd fd_{};
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace cohort::transport

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSL-1.0
+// A byte_stream between two ranks of one host: a ring in each direction, made by its writer when it first has something
+// to say; long messages are read out of the sender's memory where the kernel allows it.
+#pragma once
+
+#include <cohort/transport/byte_stream.hpp>
+#include <cohort/transport/shm/neighbours.hpp>
+#include <cohort/transport/shm/ring.hpp>
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+
+namespace cohort::transport {
+
+class shm_stream final : public byte_stream {
+ public:
+  /// Lifetime: `here` outlives it
+  shm_stream(neighbours& here, int peer, long pid) noexcept : here_(&here), peer_(peer), pid_(static_cast<pid_t>(pid)) {}
+
+  /// The peer's ring has come.
+  ///
+  /// Errors: protocol_error, io_error
+  void attach(owned_fd memory) { in_ = ring(shared_segment::adopt(std::move(memory), ring::segment_bytes)); }
+  [[nodiscard]] bool attached() const noexcept { return static_cast<bool>(in_); }
+
+  [[nodiscard]] bool has_data() const noexcept { return in_ && in_.has_data(); }
+  [[nodiscard]] bool has_room() noexcept { return !out_ || out_.has_room(); }
+
+  std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
+    if (!out_ && !open_out(failure)) return 0;
+    const std::size_t sent = out_.write(from);
+    std::size_t wanted = 0;
+    for (const piece& p : from) wanted += p.bytes;
+    if (sent < wanted) out_.head().full.store(1, std::memory_order_relaxed);
+    wake();
+    return sent;
+  }
+  std::size_t receive(std::span<const piece> into, boost::system::error_code&) override {
+    if (!in_) return 0;
+    const std::size_t got = in_.read(into);
+    if (got > 0 && in_.head().full.load(std::memory_order_relaxed) != 0) {
+      in_.head().full.store(0, std::memory_order_relaxed);
+      wake();
+    }
+    return got;
+  }
+  void close() noexcept override {}
+
+  [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{16} << 10; }
+  [[nodiscard]] bool peer_is_readable() const noexcept override { return readable_; }
+  bool read_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
+    // Not more at a time than a second-level cache has room for.
+    constexpr std::size_t step = std::size_t{1} << 20;
+    std::size_t f = 0;
+    std::size_t f_used = 0;
+    for (const piece& p : into) {
+      std::size_t done = 0;
+      while (done < p.bytes) {
+        while (f < from.size() && f_used == from[f].bytes) {
+          ++f;
+          f_used = 0;
+        }
+        if (f == from.size()) return false;
+        const std::size_t part = std::min({p.bytes - done, from[f].bytes - f_used, step});
+        iovec local{p.data + done, part};
+        iovec remote{from[f].data + f_used, part};
+        const ssize_t n = ::process_vm_readv(pid_, &local, 1, &remote, 1, 0);
+        if (n <= 0) {
+          readable_ = false;
+          return false;
+        }
+        done += static_cast<std::size_t>(n);
+        f_used += static_cast<std::size_t>(n);
+      }
+    }
+    return true;
+  }
+
+ private:
+  bool open_out(boost::system::error_code& failure) {
+    try {
+      out_ = ring::create();
+      here_->send(peer_, letter_kind::link, 0, 0, out_.memory());
+      return true;
+    } catch (const error&) {
+      out_ = ring{};
+      failure.assign(ENOMEM, boost::system::system_category());
+      return false;
+    }
+  }
+  void wake() noexcept {
+    here_->written();
+    if (here_->asleep(peer_).load(std::memory_order_relaxed) != 0) here_->ring(peer_);
+  }
+
+  neighbours* here_;
+  int peer_;
+  pid_t pid_;
+  ring out_{};
+  ring in_{};
+  bool readable_ = true;
+};
+
+}  // namespace cohort::transport

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+// A byte_stream over a TCP socket: one system call for all pieces.
+#pragma once
+
+#include <cohort/transport/byte_stream.hpp>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace cohort::transport {
+
+class tcp_stream final : public byte_stream {
+ public:
+  using socket_type = boost::asio::ip::tcp::socket;
+
+  explicit tcp_stream(socket_type socket) : socket_(std::move(socket)) {}
+
+  [[nodiscard]] socket_type& socket() noexcept { return socket_; }
+
+  std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
+    return transfer(from, failure, [](int fd, msghdr& m) { return ::sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL); });
+  }
+  std::size_t receive(std::span<const piece> into, boost::system::error_code& failure) override {
+    std::size_t wanted = 0;
+    for (const piece& p : into) wanted += p.bytes;
+    const std::size_t got =
+        transfer(into, failure, [](int fd, msghdr& m) { return ::recvmsg(fd, &m, MSG_DONTWAIT); });
+    if (got == 0 && wanted > 0 && !failure && !blocked_) failure = boost::asio::error::eof;
+    return got;
+  }
+  void close() noexcept override {
+    boost::system::error_code ignored;
+    if (!socket_.is_open()) return;
+    socket_.shutdown(socket_type::shutdown_send, ignored);
+    socket_.close(ignored);
+  }
+  [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{256} << 10; }
+
+ private:
+  static constexpr std::size_t most_pieces = 64;
+
+  template <class Call>
+  std::size_t transfer(std::span<const piece> pieces, boost::system::error_code& failure, Call system_call) {
+    std::array<iovec, most_pieces> parts;  // filled as far as it is used
+    const std::size_t count = std::min(pieces.size(), most_pieces);
+    for (std::size_t i = 0; i < count; ++i) parts[i] = {pieces[i].data, pieces[i].bytes};
+    msghdr m{};
+    m.msg_iov = parts.data();
+    m.msg_iovlen = count;
+    ssize_t n = 0;
+    do {
+      n = system_call(socket_.native_handle(), m);
+    } while (n < 0 && errno == EINTR);
+    blocked_ = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (n < 0 && !blocked_) failure.assign(errno, boost::system::system_category());
+    return n > 0 ? static_cast<std::size_t>(n) : 0;
+  }
+
+  socket_type socket_;
+  bool blocked_ = false;
+};
+
+}  // namespace cohort::transport
