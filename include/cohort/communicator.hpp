@@ -27,7 +27,9 @@ namespace cohort {
 ///
 /// Order:    the n-th collective called on a communicator is the n-th on every rank; messages are not counted
 /// Lifetime: move-only; operations in flight keep what they need of it alive
-/// Needs:    one thread at a time: the one that drives its engine
+/// Needs:    the process that connected, one thread at a time: the one that drives its engine
+/// Errors:   every call: closed, not_a_member, forked (in a child of that process), concurrent_use (another thread is
+///           inside), and the first cause of an earlier failure
 template <backend Backend>
 class [[nodiscard]] communicator : public detail::message_calls<communicator<Backend>, Backend>,
                                    public detail::rooted_calls<communicator<Backend>, Backend>,
@@ -82,7 +84,11 @@ class [[nodiscard]] communicator : public detail::message_calls<communicator<Bac
   /// Moves what can be moved without waiting: for compute loops with operations in flight.
   ///
   /// Result: whether anything moved
-  bool poll() const { return engine().turn(); }
+  /// Errors: forked, concurrent_use
+  bool poll() const {
+    engine().require_use("poll");
+    return engine().turn();
+  }
 
   [[nodiscard]] transport::engine& engine() const noexcept { return front_.state()->engine(); }
   /// For headers that add calls.

@@ -44,6 +44,8 @@ enum class errc : int {
   bad_message,           ///< the bytes of an object message are not what its type needs
   wrong_type,            ///< an object message holds another type than the call asks for; the text names both
   limit_exceeded,        ///< an object is larger or nested deeper than `codec_limits` allows
+  forked,                ///< a call in a child of the process that joined the world
+  concurrent_use,        ///< a call while another thread is inside the same world
 };
 
 class error_category_type final : public std::error_category {
@@ -79,6 +81,8 @@ class error_category_type final : public std::error_category {
       case errc::bad_message: return "malformed object message";
       case errc::wrong_type: return "object of another type";
       case errc::limit_exceeded: return "object exceeds the codec's limits";
+      case errc::forked: return "call in a forked child";
+      case errc::concurrent_use: return "call from two threads at once";
     }
     return "unknown cohort error";
   }

@@ -52,13 +52,8 @@ template <class Backend>
 task<int> counts_after_warm_up(communicator<Backend> world) {
   std::vector<std::vector<float>> data{std::vector<float>(64, 1.0F), std::vector<float>(5000, 1.0F),
                                        std::vector<float>(300000, 1.0F)};
-#if defined(__SANITIZE_THREAD__)
-  constexpr int warm_up = 6;  // a hundred times slower
-  constexpr int rounds = 4;
-#else
-  constexpr int warm_up = 60;
-  constexpr int rounds = 40;
-#endif
+  constexpr int warm_up = support::sanitized ? 6 : 60;
+  constexpr int rounds = support::sanitized ? 4 : 40;
   for (int i = 0; i < warm_up; ++i) co_await one_of_each(world, data);
   // This thread's: heartbeats, which another thread sends, are not operations.
   const std::size_t before = support::allocations;
@@ -69,11 +64,8 @@ task<int> counts_after_warm_up(communicator<Backend> world) {
   co_await world.barrier();  // the end of a rank, which may share this thread, allocates
   // How far ahead the messages of a peer run differs from turn to turn, so a list may still grow: but not with the
   // number of operations.
-  #if defined(__SANITIZE_THREAD__)
-  co_return 0;  // so short a run has no steady state: here its threads are what is looked at
-#else
+  if (support::sanitized) co_return 0;  // so short a run has no steady state: here its threads are what is looked at
   co_return made * 20 > operations ? 1 : 0;
-#endif
 }
 
 TEST_CASE("over TCP an operation does not allocate") {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../support/processes.hpp"
+#include "../support/text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -134,9 +135,7 @@ struct told_error {
   return at == std::string::npos ? -1 : std::atoll(r.out.c_str() + at + what.size() + 4);
 }
 
-[[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
+using support::contains;
 
 struct expected_failure {
   cohort::errc code{};

@@ -3,6 +3,8 @@
 // process of its run is left. The paths of the tool and of launcher_rank come from COHORT_TOOL and COHORT_TEST_RANK.
 #pragma once
 
+#include "../support/text.hpp"
+
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
@@ -275,7 +277,7 @@ inline words lines_of(const std::string& text) {
   return lines;
 }
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using support::contains;
 
 /// The first line that contains `part`, or "".
 inline std::string line_with(const std::string& text, const std::string& part) {

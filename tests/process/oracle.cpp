@@ -14,8 +14,6 @@ using namespace oracle;
 
 namespace {
 
-constexpr std::size_t prime = 10007;
-
 task<> movements(checker<remote>& c) {
   auto broadcasts = broadcast_matrix<rgb>(c, counts_for(c.size(), prime), all_roots(c.size()));
   co_await broadcasts;
@@ -46,11 +44,7 @@ task<> long_movements(checker<remote>& c) {
 
 /// All are called before one is awaited, so that the receiver falls behind and its buffers fill up.
 task<> thousands_of_sends(checker<remote>& c) {
-#if defined(__SANITIZE_THREAD__)
-  constexpr std::size_t many = 2000;
-#else
-  constexpr std::size_t many = 20000;
-#endif
+  constexpr std::size_t many = support::sanitized ? 2000 : 20000;
   std::vector<std::size_t> lengths;
   for (std::size_t i = 0; i < many; ++i) lengths.push_back(i % 1000 == 999 ? long_prime : i % 17);
   auto posted_late = check_order<std::int32_t>(c, lengths, false);

@@ -14,8 +14,6 @@ using namespace oracle;
 
 namespace {
 
-constexpr std::size_t prime = 10007;
-
 task<> reductions(checker<remote>& c) {
   auto everywhere = all_reduce_matrix<float, cohort::average>(c, counts_for(c.size(), prime));
   co_await everywhere;

@@ -56,7 +56,7 @@ TEST_CASE("point to point: processes over TCP") {
 }
 
 TEST_CASE("point to point: a message of more than 2^31 bytes") {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if COHORT_TEST_SANITIZED
   MESSAGE("skipped: a sanitizer's shadow of 4 GiB does not fit");
 #else
   expect_all_end_well(2, more_than_two_gigabytes);

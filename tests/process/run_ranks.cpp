@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The harness of the process tests itself: it must notice every way in which a rank can go wrong, or they say nothing.
 #include "../support/processes.hpp"
+#include "../support/text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 using namespace std::chrono_literals;
+using support::contains;
 using support::rank_options;
 using support::run_ranks;
 
@@ -36,8 +38,6 @@ std::string failure_of(int n, int (*body)(int), const rank_options& options) {
     return e.what();
   }
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

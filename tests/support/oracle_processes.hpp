@@ -24,8 +24,10 @@
 namespace oracle {
 
 using remote = cohort::cpu;
-#if defined(__SANITIZE_THREAD__)
+#if COHORT_TEST_THREAD_SANITIZED
 inline constexpr std::array<int, 2> process_counts{2, 3};  // a hundred times slower, and after something else
+#elif COHORT_TEST_SANITIZED
+inline constexpr std::array<int, 3> process_counts{2, 3, 5};
 #else
 inline constexpr std::array<int, 6> process_counts{1, 2, 3, 4, 5, 8};
 #endif

@@ -3,6 +3,8 @@
 // operands that are a function of (seed, rank, index), so that every rank knows those of all others without a message.
 #pragma once
 
+#include "sanitizer.hpp"
+
 #include <cohort/bfloat16.hpp>
 #include <cohort/half.hpp>
 #include <cohort/ops.hpp>
@@ -16,6 +18,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -38,6 +41,17 @@ struct word {
   std::uint8_t length;
   std::array<char, 15> letters;
 };
+
+/// What blocks are moved of. The library moves bytes whatever they are, so that under a sanitizer two are enough: one
+/// whose blocks are never aligned, and one whose longest are longer than what the ranks of a process buffer.
+#if COHORT_TEST_SANITIZED
+using moved_types = std::tuple<rgb, complex>;
+#else
+using moved_types = std::tuple<std::int32_t, float, cohort::half, cohort::bfloat16, complex, rgb>;
+#endif
+/// The longest block in most tests.
+inline constexpr std::size_t prime = support::sanitized ? 4099 : 10007;
+inline constexpr std::size_t smaller_prime = 1009;
 
 // --- functors
 

@@ -3,6 +3,8 @@
 // its body.
 #pragma once
 
+#include "sanitizer.hpp"
+
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -18,14 +20,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COHORT_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COHORT_TEST_SANITIZED 1
-#endif
-#endif
 
 // NOLINTNEXTLINE: the name is AddressSanitizer's; null where it is not linked
 extern "C" __attribute__((weak)) int __lsan_do_recoverable_leak_check();
@@ -100,7 +94,7 @@ inline void become_rank(pid_t parent, int out, int err) {
   // line buffered only together with a new buffer.
   static char buffer[BUFSIZ];
   std::setvbuf(stdout, buffer, _IOLBF, sizeof buffer);
-#ifndef COHORT_TEST_SANITIZED
+#if !COHORT_TEST_SANITIZED
   for (const int each : {SIGINT, SIGILL, SIGFPE, SIGSEGV, SIGTERM, SIGABRT}) std::signal(each, SIG_DFL);
 #endif
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Failures of ranks inside one process, with ranks that share a thread and with a thread for each: whoever waits is
 // told once, by whom and why, and nobody waits for ever.
+#include "../support/text.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cohort/cohort.hpp>
@@ -18,6 +20,8 @@
 
 namespace {
 
+using support::contains;
+
 using namespace cohort;
 using namespace std::chrono_literals;
 
@@ -26,8 +30,6 @@ using threading = transport::inproc_hub::threading;
 
 /// The errors of each rank, in the order in which its operations ended.
 using told = std::vector<std::vector<error>>;
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Awaits one operation; false after an error, which is noted.
 template <class T>

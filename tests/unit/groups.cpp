@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Communicators made of others: who is in them, that calls on them do not meet, what is refused, and that nothing is
 // left when they are gone.
+#include "../support/errors.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cohort/cohort.hpp>
@@ -14,22 +16,11 @@ using namespace cohort;
 
 namespace {
 
+using support::contains;
+using support::error_after;
+using support::text_of;
+
 using world_type = communicator<inproc>;
-
-std::string text_of(const std::optional<error>& e) { return e ? e->what() : "no error"; }
-
-template <class Operation>
-task<std::optional<error>> error_of(Operation op) {
-  std::optional<error> failure;
-  try {
-    static_cast<void>(co_await op);
-  } catch (const error& e) {
-    failure.emplace(e);
-  }
-  co_return failure;
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -43,7 +34,7 @@ TEST_CASE("groups: members only call, or everybody does; the order of the list i
       CHECK(pair.size() == 2);
       if (!listed) {
         CHECK(pair.rank() == -1);
-        auto refused = error_of(pair.all_reduce(1, sum{}));
+        auto refused = error_after(pair.all_reduce(1, sum{}));
         const auto e = co_await refused;
         REQUIRE(e.has_value());
         CHECK(e->condition() == errc::not_a_member);
@@ -76,7 +67,7 @@ TEST_CASE("groups: any range of integers") {
 
 TEST_CASE("groups: what is refused says what is wrong") {
   const auto body = [](world_type world) -> task<> {
-    const auto refusal = [&world](const ranks& list) { return error_of(world.subgroup(list)); };
+    const auto refusal = [&world](const ranks& list) { return error_after(world.subgroup(list)); };
     auto twice = refusal(ranks{0, 1, 0});
     CHECK(contains(text_of(co_await twice), "rank 0 is listed twice, at places 0 and 2"));
     auto beyond = refusal(ranks{0, 2});
@@ -85,7 +76,7 @@ TEST_CASE("groups: what is refused says what is wrong") {
     CHECK(contains(text_of(co_await below), "rank -1 at place 0"));
     auto none = refusal(ranks{});
     CHECK(contains(text_of(co_await none), "the list of members is empty"));
-    auto colored = error_of(world.split(color{-2}));
+    auto colored = error_after(world.split(color{-2}));
     CHECK(contains(text_of(co_await colored), "color -2: expected 0 or more, or no_color"));
     CHECK(co_await world.all_reduce(1, sum{}) == 2);
   };
@@ -95,7 +86,7 @@ TEST_CASE("groups: what is refused says what is wrong") {
 TEST_CASE("groups: members that list each other in another order are told both lists, and the world goes on") {
   const auto body = [](world_type world) -> task<> {
     auto list = world.rank() == 1 ? ranks{1, 0, 2} : ranks{0, 1, 2};
-    auto attempt = error_of(world.subgroup(list, named{"triple"}));
+    auto attempt = error_after(world.subgroup(list, named{"triple"}));
     const auto e = co_await attempt;
     // Who has all that it needs may be done before the disagreement is known; whoever then uses the group is told.
     if (world.rank() == 1) {
@@ -198,7 +189,7 @@ TEST_CASE("groups: messages carry group ranks") {
       CHECK(got.tag == 9);
       CHECK(value == 4);
     }
-    auto refused = error_of(group.recv(std::span(&value, 1), from{4}));
+    auto refused = error_after(group.recv(std::span(&value, 1), from{4}));
     CHECK(contains(text_of(co_await refused), "source 4: expected 0..2"));
   };
   run_local(5, body);
@@ -237,7 +228,7 @@ TEST_CASE("groups: who destroys one while others are in a call on it is named") 
     if (world.rank() == 1) {
       pair.reset();
     } else {
-      auto attempt = error_of(pair->all_reduce(1, sum{}));
+      auto attempt = error_after(pair->all_reduce(1, sum{}));
       const auto e = co_await attempt;
       REQUIRE(e.has_value());
       CHECK(e->condition() == errc::peer_lost);
@@ -257,7 +248,7 @@ TEST_CASE("groups: a timeout of their own") {
     CHECK(pair.timeout_after() == world.timeout_after());
     pair.set_timeout(50ms);
     if (world.rank() == 0) {
-      auto attempt = error_of(pair.all_reduce(1, sum{}));
+      auto attempt = error_after(pair.all_reduce(1, sum{}));
       const auto e = co_await attempt;
       REQUIRE(e.has_value());
       CHECK(e->condition() == errc::timed_out);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Which message belongs to which receive, without any I/O: order, wildcards, probes, what is dropped, and what is said
 // of a message that does not fit. One property test against a model that is a list.
+#include "../support/text.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cohort/run_local.hpp>
@@ -22,6 +24,8 @@ using namespace cohort;
 using namespace cohort::transport;
 
 namespace {
+
+using support::contains;
 
 envelope message(int source, std::uint32_t sequence, bool tagged, std::uint64_t bytes = 0, std::uint64_t context = 0) {
   envelope e;
@@ -46,8 +50,6 @@ request receive(int peer, std::uint32_t sequence, bool tagged, bool any_tag = fa
   r.any_tag = any_tag;
   return r;
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Meshes: where each rank stands, whom it meets along an axis, what is refused; and the barrier that names who is
 // missing.
+#include "../support/errors.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cohort/cohort.hpp>
@@ -14,30 +16,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
+using support::contains;
+using support::text_after;
+
 using world_type = communicator<inproc>;
-
-template <class Awaitable>
-task<std::string> text_of(Awaitable what) {
-  std::string text = "no error";
-  try {
-    static_cast<void>(co_await what);
-  } catch (const error& e) {
-    text = e.what();
-  }
-  co_return text;
-}
-template <>
-task<std::string> text_of(operation<> what) {
-  std::string text = "no error";
-  try {
-    co_await what;
-  } catch (const error& e) {
-    text = e.what();
-  }
-  co_return text;
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -93,15 +75,15 @@ TEST_CASE("mesh: of some of the axes, in another order") {
 
 TEST_CASE("mesh: what is refused says what is wrong, and the world goes on") {
   const auto body = [](world_type world) -> task<> {
-    auto a = text_of(make_mesh(world, axis{"data", 2}, axis{"tensor", 2}));
+    auto a = text_after(make_mesh(world, axis{"data", 2}, axis{"tensor", 2}));
     CHECK(contains(co_await a, "the axes data=2 x tensor=2 need 4 ranks, 'world' has 6"));
-    auto b = text_of(make_mesh(world, axis{"x", 2}, axis{"x", 3}));
+    auto b = text_after(make_mesh(world, axis{"x", 2}, axis{"x", 3}));
     CHECK(contains(co_await b, "two axes are named 'x'"));
-    auto c = text_of(make_mesh(world, axis{"x", 0}));
+    auto c = text_after(make_mesh(world, axis{"x", 0}));
     CHECK(contains(co_await c, "axis 'x' has size 0: expected at least 1"));
-    auto d = text_of(make_mesh(world, std::vector<axis>{}));
+    auto d = text_after(make_mesh(world, std::vector<axis>{}));
     CHECK(contains(co_await d, "no axis is given"));
-    auto e = text_of(make_mesh(world, axis{"x", 2000000000}, axis{"y", 2000000000}));
+    auto e = text_after(make_mesh(world, axis{"x", 2000000000}, axis{"y", 2000000000}));
     CHECK(contains(co_await e, "need more than 6 ranks"));
     auto m = co_await make_mesh(world, axis{"data", 2}, axis{"tensor", 3});
     std::string said;
@@ -130,7 +112,7 @@ TEST_CASE("monitored barrier: it holds, and names everybody who has not come") {
       co_await world.barrier();
       co_return;
     }
-    auto attempt = text_of(group.monitored_barrier(timeout{50ms}));
+    auto attempt = text_after(group.monitored_barrier(timeout{50ms}));
     const std::string said = co_await attempt;
     CHECK(contains(said, "barrier #0 on 'step' failed"));
     CHECK(contains(said,

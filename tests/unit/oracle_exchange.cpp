@@ -13,8 +13,6 @@ using namespace oracle;
 
 namespace {
 
-constexpr std::size_t prime = 10007;
-
 template <class T>
 task<> all_to_alls(checker<local>& c) {
   return all_to_all_matrix<T>(c, counts_for(c.size(), prime), prime);
@@ -26,10 +24,10 @@ task<> messages(checker<local>& c) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("oracle: all_to_all and all_to_all_v", T, std::int32_t, float, cohort::half, cohort::bfloat16,
-                   complex, rgb) {
+TEST_CASE_TEMPLATE_DEFINE("oracle: all_to_all and all_to_all_v", T, all_to_all_test) {
   require_all_algorithms(on_local_worlds(all_to_alls<T>), {operation_kind::all_to_all, operation_kind::all_to_all_v});
 }
+TEST_CASE_TEMPLATE_APPLY(all_to_all_test, moved_types);
 
 TEST_CASE("oracle: barrier") {
   std::atomic<int> arrivals{0};
@@ -40,7 +38,7 @@ TEST_CASE("oracle: barrier") {
   }
 }
 
-// complex: 10007 of them are longer than what the ranks of a process buffer for each other
+// complex: the longest blocks of them are longer than what the ranks of a process buffer for each other
 TEST_CASE_TEMPLATE("oracle: send, recv and exchange", T, std::int32_t, complex, rgb) {
   const tally counts = on_local_worlds(messages<T>);
   for (const operation_kind kind : message_kinds) CHECK(counts.of(kind, {}) > 0);

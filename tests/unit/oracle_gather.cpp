@@ -5,13 +5,9 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdint>
-
 using namespace oracle;
 
 namespace {
-
-constexpr std::size_t prime = 10007;
 
 template <class T>
 task<> gathers(checker<local>& c) {
@@ -24,12 +20,12 @@ task<> all_gathers(checker<local>& c) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("oracle: gather and gather_v", T, std::int32_t, float, cohort::half, cohort::bfloat16, complex,
-                   rgb) {
+TEST_CASE_TEMPLATE_DEFINE("oracle: gather and gather_v", T, gather_test) {
   require_all_algorithms(on_local_worlds(gathers<T>), {operation_kind::gather, operation_kind::gather_v});
 }
+TEST_CASE_TEMPLATE_APPLY(gather_test, moved_types);
 
-TEST_CASE_TEMPLATE("oracle: all_gather and all_gather_v", T, std::int32_t, float, cohort::half, cohort::bfloat16,
-                   complex, rgb) {
+TEST_CASE_TEMPLATE_DEFINE("oracle: all_gather and all_gather_v", T, all_gather_test) {
   require_all_algorithms(on_local_worlds(all_gathers<T>), {operation_kind::all_gather, operation_kind::all_gather_v});
 }
+TEST_CASE_TEMPLATE_APPLY(all_gather_test, moved_types);

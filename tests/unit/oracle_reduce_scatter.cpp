@@ -31,27 +31,28 @@ void reduce_scatters(std::size_t large) {
   }
 }
 
-constexpr std::size_t prime = 10007;
-constexpr std::size_t smaller_prime = 1009;
-
 }  // namespace
 
 TEST_CASE("oracle: reduce_scatter of integers") {
   reduce_scatters<std::int32_t, cohort::sum>(prime);
   reduce_scatters<std::int32_t, modular_sum>(smaller_prime);
 }
-TEST_CASE("oracle: reduce_scatter of floats") {
-  reduce_scatters<float, cohort::sum>(prime);
-  reduce_scatters<float, cohort::average>(smaller_prime);
-  reduce_scatters<float, cohort::premultiplied_sum<double>>(smaller_prime);
-}
+TEST_CASE("oracle: reduce_scatter of floats") { reduce_scatters<float, cohort::average>(smaller_prime); }
 TEST_CASE("oracle: reduce_scatter of 16-bit floats") {
-  reduce_scatters<cohort::half, cohort::sum>(smaller_prime);
   reduce_scatters<cohort::bfloat16, cohort::premultiplied_sum<float>>(smaller_prime);
+}
+TEST_CASE("oracle: reduce_scatter by functors that do not commute") {
+  reduce_scatters<matrix2, multiply>(smaller_prime);
+}
+
+// Left out under a sanitizer: their arithmetic is that of unit/fold, and the rest does not depend on it.
+#if !COHORT_TEST_SANITIZED
+TEST_CASE("oracle: reduce_scatter of more floats") {
+  reduce_scatters<float, cohort::sum>(prime);
+  reduce_scatters<float, cohort::premultiplied_sum<double>>(smaller_prime);
+  reduce_scatters<cohort::half, cohort::sum>(smaller_prime);
 }
 TEST_CASE("oracle: reduce_scatter of complex numbers") { reduce_scatters<complex, cohort::sum>(smaller_prime); }
 TEST_CASE("oracle: reduce_scatter of structs") { reduce_scatters<vec3, add_vec3>(smaller_prime); }
-TEST_CASE("oracle: reduce_scatter by functors that do not commute") {
-  reduce_scatters<matrix2, multiply>(smaller_prime);
-  reduce_scatters<word, concatenate>(smaller_prime);
-}
+TEST_CASE("oracle: reduce_scatter of strings") { reduce_scatters<word, concatenate>(smaller_prime); }
+#endif

@@ -13,7 +13,7 @@ using namespace oracle;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
+#if COHORT_TEST_SANITIZED
 constexpr int sizes[] = {2, 3, 5};
 #else
 constexpr int sizes[] = {1, 2, 3, 5, 8};

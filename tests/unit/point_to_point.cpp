@@ -2,30 +2,26 @@
 // Point-to-point messages between ranks of one process: what tests/support/point_to_point.hpp promises of any backend,
 // and what is refused.
 #include "../support/point_to_point.hpp"
+#include "../support/errors.hpp"
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <memory>
+#include <stop_token>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace cohort;
+using namespace std::chrono_literals;
 
 namespace {
 
+using support::contains;
+using support::error_after;
+
 using world_type = communicator<inproc>;
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-template <class Operation>
-task<std::optional<error>> error_of(Operation op) {
-  std::optional<error> failure;
-  try {
-    static_cast<void>(co_await op);
-  } catch (const error& e) {
-    failure.emplace(e);
-  }
-  co_return failure;
-}
 
 }  // namespace
 
@@ -59,14 +55,14 @@ TEST_CASE("point to point: ranks with a thread each") {
 TEST_CASE("point to point: what is refused says what is wrong, and nothing is lost") {
   const auto body = [](world_type world) -> task<> {
     std::vector<int> v(3);
-    auto a = error_of(world.probe(from{2}));
+    auto a = error_after(world.probe(from{2}));
     CHECK(contains((co_await a)->what(), "probe on 'world' refused on rank"));
-    auto b = error_of(world.probe(from{0}, tag{-1}));
+    auto b = error_after(world.probe(from{0}, tag{-1}));
     CHECK(contains((co_await b)->what(), "tag -1: expected 0.."));
     auto mixed = world.batch(sending(v, to{world.rank()}, tag{4}), receiving(v, from{9}), sending(v, to{0}, tag{-7}));
-    auto c = error_of(std::move(mixed[1]));
+    auto c = error_after(std::move(mixed[1]));
     CHECK(contains((co_await c)->what(), "source 9: expected 0..1"));
-    auto d = error_of(std::move(mixed[2]));
+    auto d = error_after(std::move(mixed[2]));
     CHECK(contains((co_await d)->what(), "tag -7: expected 0.."));
     std::vector<int> back;
     co_await world.recv(growing(back), from{world.rank()}, tag{4});
@@ -77,15 +73,48 @@ TEST_CASE("point to point: what is refused says what is wrong, and nothing is lo
   run_local(2, body);
 }
 
+TEST_CASE("point to point: the options of a batch hold for each of its messages") {
+  for (const bool as_list : {false, true}) {
+    const auto body = [as_list](world_type world) -> task<> {
+      const int other = 1 - world.rank();
+      const std::vector<int> out{1, 2};
+      std::vector<int> in(2);
+      std::vector<int> never(2);
+      const timeout soon{50ms};
+      const std::stop_source stopping;
+      auto wrong = world.batch(sending(out, to{other}), timeout{0s});
+      auto refused = error_after(std::move(wrong[0]));
+      CHECK(contains((co_await refused)->what(), "timeout of 0 ns: expected more than zero"));
+
+      const std::vector<messages::item> list{sending(out, to{other}), receiving(in, from{other})};
+      auto well = as_list ? world.batch(list, timeout{30s}, stop{stopping.get_token()})
+                          : world.batch(list[0], list[1], timeout{30s}, stop{stopping.get_token()});
+      const auto results = co_await well.all();
+      CHECK(results.size() == 2);
+      CHECK(results[0].source == -1);
+      CHECK(in == out);
+      co_await world.barrier();
+
+      const std::vector<messages::item> one{receiving(never, from{other})};
+      auto late = as_list ? world.batch(one, soon) : world.batch(one[0], soon);
+      auto ended = error_after(std::move(late[0]));
+      const auto e = co_await ended;
+      REQUIRE(e.has_value());
+      CHECK(contains(e->what(), "timed out after 0.0"));
+    };
+    run_local(2, body);
+  }
+}
+
 TEST_CASE("point to point: a container that may not grow so far") {
   const auto body = [](world_type world) -> task<> {
     std::vector<int> v(world.rank() == 0 ? 11 : 0, 1);
     if (world.rank() == 0) {
-      auto sent = error_of(world.send(v, to{1}));
+      auto sent = error_after(world.send(v, to{1}));
       static_cast<void>(co_await sent);
       co_return;
     }
-    auto attempt = error_of(world.recv(growing(v, 10), from{0}));
+    auto attempt = error_after(world.recv(growing(v, 10), from{0}));
     const auto e = co_await attempt;
     REQUIRE(e.has_value());
     CHECK(e->condition() == errc::truncated);
@@ -97,7 +126,7 @@ TEST_CASE("point to point: a container that may not grow so far") {
 TEST_CASE("point to point: a probe of a rank that has left is told so") {
   const auto body = [](world_type world) -> task<> {
     if (world.rank() == 1) co_return;
-    auto attempt = error_of(world.probe(from{1}));
+    auto attempt = error_after(world.probe(from{1}));
     const auto e = co_await attempt;
     REQUIRE(e.has_value());
     CHECK(e->condition() == errc::peer_lost);

@@ -4,6 +4,8 @@
 // right on every transport: a send waits for its receive, and no rank begins a round before its last one is complete.
 #pragma once
 
+#include "../support/sanitizer.hpp"
+
 #include <cohort/collective/schedule.hpp>
 
 #include <algorithm>
@@ -372,7 +374,7 @@ template <class Expected>
 /// times as long and looks for something else, every size up to 17 and one beyond.
 [[nodiscard]] inline std::vector<int> sizes_to_try() {
   std::vector<int> sizes;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if COHORT_TEST_SANITIZED
   for (int p = 1; p <= 17; ++p) sizes.push_back(p);
   sizes.push_back(33);
 #else

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Who is to blame: from what every rank last did to the sentence that all ranks report.
+#include "../support/text.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cohort/transport/verdict.hpp>
@@ -10,6 +12,8 @@
 #include <vector>
 
 namespace {
+
+using support::contains;
 
 using namespace cohort;
 using namespace cohort::transport;
@@ -46,8 +50,6 @@ fault deadline_of(std::int64_t sequence) {
   f.text = "all_reduce #" + std::to_string(sequence) + " of rank 0 timed out";
   return f;
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

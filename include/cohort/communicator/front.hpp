@@ -14,6 +14,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -36,9 +37,34 @@ template <call_option... Options>
   return o;
 }
 
+/// One call of this thread, from its front to where its body first waits: no other thread may be inside meanwhile.
+class entry {
+ public:
+  entry() noexcept : outer_(std::exchange(innermost(), this)) {}
+  entry(const entry&) = delete;
+  entry& operator=(const entry&) = delete;
+  ~entry() { innermost() = outer_; }
+
+  /// Whether this thread is alone in the engine of the call that it is making.
+  [[nodiscard]] static bool into(transport::engine& e) noexcept {
+    entry* const now = innermost();
+    if (now == nullptr || now->visit_) return !e.visitor().is_other_thread();
+    return now->visit_.emplace(e.visitor()).alone();
+  }
+
+ private:
+  static entry*& innermost() noexcept {
+    static thread_local entry* now = nullptr;
+    return now;
+  }
+  entry* outer_;
+  std::optional<visitor::visit> visit_{};
+};
+
 /// Runs the front of a call: what it throws is what the operation throws when it is awaited.
 template <class T, class Front>
 [[nodiscard]] operation<T> guarded(const Front& f) {
+  const entry call;
   try {
     return f();
   } catch (...) {
@@ -62,6 +88,9 @@ class front {
   void require_open(operation_kind kind) const {
     if (!group_)
       throw error(errc::closed, std::string{name(kind)} + ": this communicator was moved from or never connected");
+    transport::engine& e = group_->engine();
+    if (e.forked()) refuse(errc::forked, kind, e.misuse_text());
+    if (!entry::into(e)) refuse(errc::concurrent_use, kind, e.misuse_text());
     if (!group_->is_member()) {
       refuse(errc::not_a_member, kind, "this process is not in the communicator: ask is_member() before the call");
     }

@@ -9,8 +9,8 @@
 #include <cohort/messages/transfer.hpp>
 
 #include <concepts>
-#include <iterator>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -117,6 +117,7 @@ class message_calls {
   }
 
   /// Starts several messages together: `batch(sending(a, to{1}), receiving(b, from{0}))`, or a std::vector of these.
+  /// Options follow the messages and hold for each of them.
   ///
   /// Result:    an operation for each message, and one for all: `co_await b.all()`
   /// Order:     receives are posted before anything is sent; messages to one rank under one tag keep their order
@@ -125,7 +126,8 @@ class message_calls {
   ///            only
   /// Lifetime:  the buffers are borrowed until their operations have completed
   /// Example:   examples/23_pipeline_ring.cpp
-  message_batch batch(const std::vector<messages::item>& items) const {
+  template <call_option... Options>
+  message_batch batch(const std::vector<messages::item>& items, const Options&... options) const {
     std::vector<operation<received>> each;
     each.reserve(items.size());
     for (std::size_t i = 0; i < items.size(); ++i) each.push_back(operation<received>::completed({}));
@@ -135,16 +137,20 @@ class message_calls {
         each[i] = guarded<received>([&]() -> operation<received> {
           const auto kind = sends ? operation_kind::send : operation_kind::receive;
           calls().require_open(kind);
-          return start(kind, items[i], call::options{});
+          return start(kind, items[i], options_of(options...));
         });
       }
     }
     return message_batch(std::move(each));
   }
-  template <std::same_as<messages::item>... Items>
-  message_batch batch(const Items&... items) const {
-    const messages::item list[] = {items...};
-    return batch(std::vector<messages::item>(std::begin(list), std::end(list)));
+  template <class... Rest>
+    requires((std::same_as<Rest, messages::item> || call_option<Rest>)&&...)
+  message_batch batch(const messages::item& first, const Rest&... rest)
+  const {
+    std::vector<messages::item> items{first};
+    (add_item(items, rest), ...);
+    return std::apply([&](const auto&... options) { return batch(items, options...); },
+                      std::tuple_cat(option_in(rest)...));
   }
 
   /// Sends to one rank and receives from one, started together: the step of a ring.
@@ -213,6 +219,14 @@ class message_calls {
     constexpr auto kind = operation_kind::probe;
     calls().require_open(kind);
     return calls().enter_message(calls().sign(kind, {}, 0, 0), std::move(o));
+  }
+  static void add_item(std::vector<messages::item>& items, const messages::item& i) { items.push_back(i); }
+  template <call_option Option>
+  static void add_item(std::vector<messages::item>&, const Option&) noexcept {}
+  [[nodiscard]] static std::tuple<> option_in(const messages::item&) noexcept { return {}; }
+  template <call_option Option>
+  [[nodiscard]] static std::tuple<const Option&> option_in(const Option& o) noexcept {
+    return {o};
   }
   template <class Source, class Label>
   [[nodiscard]] messages::end probed(Source source, Label label) const {

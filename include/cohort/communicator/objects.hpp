@@ -33,11 +33,24 @@ template <class First, class... Rest>
   }
 }
 
-template <object_option... Options>
-[[nodiscard]] call::options object_options_of(const Options&... options) {
+/// The options among some arguments.
+template <class... Arguments>
+[[nodiscard]] call::options options_in(const Arguments&... arguments) {
   call::options o;
-  (add_option(o, options), ...);
+  [[maybe_unused]] const auto take = [&o]<class A>(const A& a) {
+    if constexpr (object_option<A>) add_option(o, a);
+  };
+  (take(arguments), ...);
   return o;
+}
+/// An argument that is no option, as a tuple; of an option an empty one.
+template <class Argument>
+[[nodiscard]] auto object_in(const Argument& argument) {
+  if constexpr (object_option<Argument>) {
+    return std::tuple<>();
+  } else {
+    return std::tuple<const Argument&>(argument);
+  }
 }
 
 template <class Communicator, backend Backend>
@@ -56,21 +69,27 @@ class object_calls {
   /// Example:   examples/20_objects.cpp
   template <class T, object_option... Options>
   operation<> send_object(const T& object, to destination, tag label, Options&&... options) const {
-    return send_list(destination, label, limits_in(options...), object_options_of(options...), object);
+    return send_list(destination, label, limits_in(options...), options_in(options...), object);
   }
   template <class T, object_option... Options>
   operation<> send_object(const T& object, to destination, Options&&... options) const {
     return send_object(object, destination, tag{0}, std::forward<Options>(options)...);
   }
-  /// Several objects as one message; received with recv_objects of the same types.
-  template <class... Ts>
-  operation<> send_objects(to destination, tag label, const Ts&... objects) const {
-    return send_list(destination, label, codec_limits{}, call::options{}, objects...);
+  /// Several objects as one message; received with recv_objects of the same types. Options may follow them: what has
+  /// the type of an option is one.
+  template <class... ObjectsAndOptions>
+  operation<> send_objects(to destination, tag label, const ObjectsAndOptions&... each) const {
+    const auto objects = std::tuple_cat(object_in(each)...);
+    return std::apply(
+        [&](const auto&... object) {
+          return send_list(destination, label, limits_in(each...), options_in(each...), object...);
+        },
+        objects);
   }
-  template <class First, class... Ts>
+  template <class First, class... ObjectsAndOptions>
     requires(!std::same_as<First, tag>)
-  operation<> send_objects(to destination, const First& first, const Ts&... objects)
-  const { return send_list(destination, tag{0}, codec_limits{}, call::options{}, first, objects...); }
+  operation<> send_objects(to destination, const First& first, const ObjectsAndOptions&... rest)
+  const { return send_objects(destination, tag{0}, first, rest...); }
 
   /// Receives an object.
   ///
@@ -82,20 +101,20 @@ class object_calls {
   /// Example:   examples/20_objects.cpp
   template <class T, message_source Source, message_label Label, object_option... Options>
   operation<T> recv_object(Source source, Label label, Options&&... options) const {
-    return receive_list<T>(source, label, limits_in(options...), object_options_of(options...));
+    return receive_list<T>(source, label, limits_in(options...), options_in(options...));
   }
   template <class T, message_source Source, object_option... Options>
   operation<T> recv_object(Source source, Options&&... options) const {
     return recv_object<T>(source, tag{0}, std::forward<Options>(options)...);
   }
-  template <class... Ts, message_source Source, message_label Label>
+  template <class... Ts, message_source Source, message_label Label, object_option... Options>
     requires(sizeof...(Ts) > 1)
-  operation<std::tuple<Ts...>> recv_objects(Source source, Label label)
-  const { return receive_list<Ts...>(source, label, codec_limits{}, call::options{}); }
-  template <class... Ts, message_source Source>
+  operation<std::tuple<Ts...>> recv_objects(Source source, Label label, const Options&... options)
+  const { return receive_list<Ts...>(source, label, limits_in(options...), options_in(options...)); }
+  template <class... Ts, message_source Source, object_option... Options>
     requires(sizeof...(Ts) > 1)
-  operation<std::tuple<Ts...>> recv_objects(Source source)
-  const { return recv_objects<Ts...>(source, tag{0}); }
+  operation<std::tuple<Ts...>> recv_objects(Source source, const Options&... options)
+  const { return receive_list<Ts...>(source, tag{0}, limits_in(options...), options_in(options...)); }
 
   /// Gives every rank the root's object.
   ///
@@ -116,7 +135,7 @@ class object_calls {
       const codec_limits limits = limits_in(options...);
       messages::object_bytes bytes;
       if (calls().rank() == from_rank.rank) bytes = encoded(kind, limits, object);
-      ticket t = enter(kind, from_rank.rank, object_options_of(options...));
+      ticket t = enter(kind, from_rank.rank, options_in(options...));
       return messages::broadcast_objects<transport_type, T>(std::move(t), std::move(bytes), limits);
     });
   }
@@ -136,7 +155,7 @@ class object_calls {
       calls().check_root(kind, to_rank);
       const codec_limits limits = limits_in(options...);
       messages::object_bytes bytes = encoded(kind, limits, object);
-      ticket t = enter(kind, to_rank.rank, object_options_of(options...));
+      ticket t = enter(kind, to_rank.rank, options_in(options...));
       return messages::gather_objects<transport_type, T>(std::move(t), std::move(bytes), limits);
     });
   }
@@ -155,7 +174,7 @@ class object_calls {
       calls().require_open(kind);
       const codec_limits limits = limits_in(options...);
       messages::object_bytes bytes = encoded(kind, limits, object);
-      ticket t = enter(kind, -1, object_options_of(options...));
+      ticket t = enter(kind, -1, options_in(options...));
       return messages::all_gather_objects<transport_type, T>(std::move(t), std::move(bytes), limits);
     });
   }
@@ -186,7 +205,7 @@ class object_calls {
           sizes.push_back(one.size());
         }
       }
-      ticket t = enter(kind, from_rank.rank, object_options_of(options...));
+      ticket t = enter(kind, from_rank.rank, options_in(options...));
       return messages::scatter_objects<transport_type, T>(std::move(t), std::move(bytes), std::move(sizes), limits);
     });
   }
@@ -224,7 +243,8 @@ class object_calls {
       what.tag = label.value;
       ticket t =
           calls().enter_message(calls().sign(kind, {}, element_type_id<object_byte>, bytes.size()), std::move(o));
-      return messages::send_bytes<transport_type>(std::move(t), what, std::move(bytes));
+      // The object is not needed after the call: its bytes are the operation's.
+      return messages::send<transport_type, void>(std::move(t), what, messages::owned_bytes(std::move(bytes)));
     });
   }
 

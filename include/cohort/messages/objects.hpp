@@ -45,20 +45,6 @@ inline void check_size(const call& c, int rank, std::uint64_t bytes, const codec
                                         ": give the call larger limits, on every rank");
 }
 
-/// The operation owns the bytes: the object is not needed after the call.
-template <transport::message_transport Transport>
-operation<> send_bytes([[maybe_unused]] cohort::detail::ticket t, end what, object_bytes bytes) {
-  call& c = co_await collective::current_call{};
-  const transport::channel<Transport> ch(c);
-  what.bytes = {bytes.data(), bytes.size()};
-  transport::request r = request_for(ch, what, true);
-  r.pieces = &what.bytes;
-  transport::transfer_scope scope(c);
-  scope.hold(&r, 1);
-  scope.start(ch.transport(), 0);
-  co_await scope.done();
-}
-
 template <transport::message_transport Transport, class... Ts>
 operation<decoded_objects_t<Ts...>> receive_objects([[maybe_unused]] cohort::detail::ticket t, end what,
                                                     codec_limits limits) {

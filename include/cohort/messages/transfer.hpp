@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace cohort::messages {
 
@@ -47,11 +49,22 @@ template <transport::message_transport Transport>
   return result;
 }
 
+/// Whose the bytes of a send are: the caller's, or the operation's own, which keeps them in its frame.
+struct borrowed_bytes {
+  void place_in(end&) const noexcept {}
+};
+struct owned_bytes {
+  std::vector<std::byte> bytes;
+  explicit owned_bytes(std::vector<std::byte> b) noexcept : bytes(std::move(b)) {}
+  void place_in(end& e) noexcept { e.bytes = {bytes.data(), bytes.size()}; }
+};
+
 /// With a Result, the send tells what it sent as a receive does: no source, its tag, and the number of elements.
-template <transport::message_transport Transport, class Result = void>
-operation<Result> send([[maybe_unused]] cohort::detail::ticket t, end what) {
+template <transport::message_transport Transport, class Result = void, class Bytes = borrowed_bytes>
+operation<Result> send([[maybe_unused]] cohort::detail::ticket t, end what, Bytes kept = Bytes()) {
   call& c = co_await collective::current_call{};
   const transport::channel<Transport> ch(c);
+  kept.place_in(what);
   transport::request r = request_for(ch, what, true);
   r.pieces = &what.bytes;
   transport::transfer_scope scope(c);

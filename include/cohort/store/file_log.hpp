@@ -21,10 +21,20 @@
 #include <system_error>
 #include <utility>
 
+namespace cohort {
+
+/// What becomes of the file of a store.
+enum class file_lifetime : std::uint8_t {
+  kept,       ///< it stays, with all that is in it
+  temporary,  ///< the last process that has it open removes it; what a crash has left behind is not read again
+};
+
+}  // namespace cohort
+
 namespace cohort::detail {
 
-/// The file: a header of 64 bytes (magic, job, end of the last whole record), then records of 16 bytes and a key and
-/// a value. A process that is killed while it appends leaves bytes behind the end, which the next one overwrites.
+/// The file: a header of 64 bytes (magic, job, lifetime, end of the last whole record), then records of 16 bytes and a
+/// key and a value. A process that is killed while it appends leaves bytes behind the end, which the next one overwrites.
 class file_log {
  public:
   enum class record_kind : std::uint8_t { set = 1, erase, append, push, pop };
@@ -32,29 +42,24 @@ class file_log {
   static constexpr std::uint64_t header_bytes = 64;
   static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
-  file_log(std::string path, std::uint64_t job, deadline until) : path_(std::move(path)), job_(job) {
-    file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (file_ < 0) refuse("cannot be opened: " + system_text());
-    try {
-      const lock held(*this, F_WRLCK, until);
-      struct stat about {};
-      if (::fstat(file_, &about) != 0) refuse("cannot be examined: " + system_text());
-      if (!S_ISREG(about.st_mode)) refuse("is not a plain file");
-      if (about.st_size == 0) write_header();
-      check_header();
-    } catch (...) {
-      ::close(file_);
-      throw;
-    }
+  file_log(std::string path, std::uint64_t job, deadline until, file_lifetime lifetime = file_lifetime::kept)
+      : path_(std::move(path)), job_(job), lifetime_(lifetime) {
+    do {
+      file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+      if (file_ < 0) refuse("cannot be opened: " + system_text());
+    } while (!begin(until));
   }
   file_log(file_log&& other) noexcept
       : path_(std::move(other.path_)),
         job_(other.job_),
+        lifetime_(other.lifetime_),
         file_(std::exchange(other.file_, -1)),
         read_to_(other.read_to_) {}
   file_log& operator=(file_log&&) = delete;
   ~file_log() {
-    if (file_ >= 0) ::close(file_);
+    if (file_ < 0) return;
+    if (lifetime_ == file_lifetime::temporary) remove_if_last();
+    ::close(file_);
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -143,8 +148,13 @@ class file_log {
  private:
   static constexpr std::uint64_t record_bytes = 16;
   static constexpr std::uint64_t job_offset = 16;
+  static constexpr std::uint64_t lifetime_offset = 24;
   static constexpr std::uint64_t end_offset = 32;
   static constexpr std::string_view magic{"cohort store 1\n\0", 16};
+  // The places that are locked. Who has a temporary file open holds a shared lock of `users_lock`, which the system
+  // takes back from whoever dies: one that gets it exclusively is alone with the file.
+  static constexpr off_t content_lock = 0;
+  static constexpr off_t users_lock = 1;
 
   [[nodiscard]] static std::string system_text() { return std::generic_category().message(errno); }
   [[nodiscard]] static std::uint32_t check_sum(const unsigned char* head, std::string_view body) noexcept {
@@ -171,10 +181,11 @@ class file_log {
 
   // A lock of the open file where there is one: the older kind is lost when any descriptor of the file is closed,
   // and does not keep two threads apart.
-  [[nodiscard]] bool try_lock(short kind) const {
+  [[nodiscard]] bool try_lock(short kind, off_t place = content_lock) const {
     struct flock range {};
     range.l_type = kind;
     range.l_whence = SEEK_SET;
+    range.l_start = place;
     range.l_len = 1;
 #ifdef F_OFD_SETLK
     const int command = F_OFD_SETLK;
@@ -190,10 +201,56 @@ class file_log {
     return true;
   }
 
+  /// Makes the file that has been opened this object's, or closes it. Returns whether it still has a name.
+  [[nodiscard]] bool begin(deadline until) try {
+    const lock held(*this, F_WRLCK, until);
+    struct stat about {};
+    if (::fstat(file_, &about) != 0) refuse("cannot be examined: " + system_text());
+    if (!S_ISREG(about.st_mode)) refuse("is not a plain file");
+    if (about.st_nlink == 0) {  // its last user went between the opening and the lock
+      ::close(std::exchange(file_, -1));
+      return false;
+    }
+    if (lifetime_ == file_lifetime::temporary) join_users(about);
+    if (about.st_size == 0) write_header();
+    check_header();
+    return true;
+  } catch (...) {
+    if (file_ >= 0) ::close(std::exchange(file_, -1));
+    throw;
+  }
+
+  /// A file that was begun as one to keep is kept, whoever opens it.
+  void join_users(struct stat& about) {
+    if (about.st_size != 0 && !begun_as_temporary(about)) {
+      lifetime_ = file_lifetime::kept;
+      return;
+    }
+    if (about.st_size != 0 && try_lock(F_WRLCK, users_lock)) {  // whoever wrote it is gone
+      if (::ftruncate(file_, 0) != 0) refuse("cannot be begun anew: " + system_text());
+      about.st_size = 0;
+    }
+    if (!try_lock(F_RDLCK, users_lock)) refuse("cannot be shared: " + system_text());
+  }
+
+  [[nodiscard]] bool begun_as_temporary(const struct stat& about) const {
+    if (static_cast<std::uint64_t>(about.st_size) < header_bytes) return false;
+    char head[header_bytes] = {};
+    read_at(0, head, sizeof head);
+    return std::string_view(head, magic.size()) == magic && head[lifetime_offset] != 0;
+  }
+
+  /// Opening and leaving exclude each other by the lock of the content: nobody can come between the look and the
+  /// removal. Who cannot get it leaves the file to the next job.
+  void remove_if_last() noexcept try {
+    const lock held(*this, F_WRLCK, std::chrono::steady_clock::now());
+    if (try_lock(F_WRLCK, users_lock)) (void)::unlink(path_.c_str());
+  } catch (...) {}
+
   void write_header() {
     std::string header(magic);
     byte_writer to(header);
-    to.number(job_).number(std::uint64_t{0}).number(header_bytes);
+    to.number(job_).number(static_cast<std::uint64_t>(lifetime_)).number(header_bytes);
     header.resize(header_bytes, '\0');
     write_at(0, header);
   }
@@ -250,6 +307,7 @@ class file_log {
 
   std::string path_;
   std::uint64_t job_;
+  file_lifetime lifetime_;
   int file_ = -1;
   std::uint64_t read_to_ = 0;
 };

@@ -27,15 +27,17 @@ namespace cohort {
 /// Needs:    one thread at a time per object, and no use across fork(): open the file again instead
 /// Errors:   store_failed naming the offset for a file that this library did not write; wrong_job for one that another
 ///           job wrote; timed_out when a stopped process holds its lock
-/// Lifetime: the file stays when the object goes; `remove()` deletes its name
+/// Lifetime: the file stays when the object goes, and `remove()` deletes its name; a temporary one goes with the last
+///           object that has it open, and one that a crash has left behind is begun anew by the first
 /// Order:    of several that wait in queue_pop, whoever looks first gets the item: there is no line in a file
 /// Cost:     the file keeps every change, up to 1 GiB; waiting looks at it every 1 to 10 ms
 class file_store {
  public:
   /// `job` tells a file that an older job left behind from this job's.
   explicit file_store(std::string path, std::uint64_t job = 0,
-                      deadline until = deadline_after(std::chrono::seconds(30)), store_limits limits = {})
-      : log_(std::move(path), job, until), table_(limits) {}
+                      deadline until = deadline_after(std::chrono::seconds(30)), store_limits limits = {},
+                      file_lifetime lifetime = file_lifetime::kept)
+      : log_(std::move(path), job, until, lifetime), table_(limits) {}
 
   void set(std::string_view key, std::string_view value, deadline until) {
     table_.check_key("set", key);

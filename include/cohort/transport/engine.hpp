@@ -5,7 +5,9 @@
 
 #include <cohort/detail/byte_buffer.hpp>
 #include <cohort/detail/config.hpp>
+#include <cohort/detail/fork_count.hpp>
 #include <cohort/detail/inbox.hpp>
+#include <cohort/detail/visitor.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/fault.hpp>
 #include <cohort/transport/request.hpp>
@@ -37,8 +39,21 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] virtual std::string host() const { return {}; }
 
+  // --- who may use it: the process that made it, one thread at a time
+  /// This process is a child of the one that joined the world: what it has are copies.
+  [[nodiscard]] bool forked() const noexcept { return home_.left(); }
+  /// The thread that is inside, whose business ends before it runs code of the user's.
+  [[nodiscard]] detail::visitor& visitor() noexcept { return visitor_; }
+  /// Throws `forked` or `concurrent_use` with `what` in front of the text, unless this thread may use the engine now.
+  void require_use(const char* what) const {
+    if (forked() || visitor_.is_other_thread()) refuse_use(what);
+  }
+  /// Why it may not, in words.
+  [[nodiscard]] std::string misuse_text() const;
+
   // --- driving: by one thread at a time, the one that waits
-  /// One turn: moves what can be moved without waiting, then resumes what became ready.
+  /// One turn: moves what can be moved without waiting, then resumes what became ready. Nothing at all in a forked
+  /// process, or while another thread is inside.
   bool poll();
   /// Spins, then yields, then sleeps until `done()`.
   template <class Done>
@@ -46,7 +61,11 @@ class engine : public std::enable_shared_from_this<engine> {
   /// A turn of everything that must move for this rank to move; more than `poll` where ranks share a thread.
   virtual bool turn() { return poll(); }
   /// Sleeps until something happens, or until `until`.
-  void sleep(clock::time_point until) { sleep_until(std::min(until, next_deadline_)); }
+  void sleep(clock::time_point until) {
+    require_use("wait");
+    const detail::visitor::visit inside(visitor_);
+    sleep_until(std::min(until, next_deadline_));
+  }
   [[nodiscard]] clock::time_point next_deadline() const noexcept { return next_deadline_; }
 
   // --- resumption: nothing is resumed from inside a transport, only from the top of a turn
@@ -170,7 +189,10 @@ class engine : public std::enable_shared_from_this<engine> {
     if (const auto known = report(std::move(f), where)) deliver(known);
   }
   void fail(group& g, const std::shared_ptr<const fault>& f);
+  [[noreturn]] void refuse_use(const char* what) const;
 
+  detail::home_process home_{};
+  detail::visitor visitor_{};
   int rank_;
   int size_;
   std::vector<resumption> ready_{};
@@ -190,6 +212,7 @@ class engine : public std::enable_shared_from_this<engine> {
 template <class Done>
 void engine::drive_until(Done done) {
   // With more ranks than cores a pure spin costs milliseconds: after a few turns the core is offered to others.
+  if (!done()) require_use("wait");
   const int spins = spins_;
   constexpr auto patience = std::chrono::milliseconds{1};
   // A yield that takes longer has let somebody work who is no rank of this world. The kernel resumes a sleeper sooner.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// A listening socket that lets in who says a genuine hello. Strangers who connect and say nothing cost a bounded
+// A listening socket that lets in who says a genuine hello, and says it for the first time. Strangers who connect and say nothing cost a bounded
 // number of descriptors and shut nobody out. The entrance of tcp.hpp and of tcp_monitor_server.hpp.
 #pragma once
 
+#include <cohort/transport/hello_memory.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_handshake.hpp>
 
@@ -74,13 +75,17 @@ class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
     if (waiting_.size() >= most_waiting_) dismiss_oldest();
     const auto greeting = std::make_shared<tcp_greeting>(std::move(socket), mine_, secret_);
     waiting_.push_back(greeting);
-    greeting->start(
-        [self = shared_from_this()](const hello& h) {
-          return self->closed_ ? hello_verdict{hello_field::capacity, 0, 0} : self->decide_(h);
-        },
-        [self = shared_from_this()](tcp::socket s, const hello& h) {
-          if (!self->closed_) self->accepted_(std::move(s), h);
-        });
+    greeting->start([self = shared_from_this()](const hello& h) { return self->decide(h); },
+                    [self = shared_from_this()](tcp::socket s, const hello& h) {
+                      if (!self->closed_) self->accepted_(std::move(s), h);
+                    });
+  }
+
+  hello_verdict decide(const hello& h) {
+    if (closed_) return {hello_field::capacity, 0, 0};
+    // Without a secret there is nothing that a recorded hello proves.
+    if (const hello_verdict seen = secret_.empty() ? hello_verdict{} : seen_.judge(h); !seen.accepted()) return seen;
+    return decide_(h);
   }
 
   void dismiss_oldest() {
@@ -94,6 +99,7 @@ class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
   boost::asio::steady_timer retry_;
   hello_expectation mine_;
   std::string secret_;
+  hello_memory seen_{};
   std::size_t most_waiting_;
   std::deque<std::weak_ptr<tcp_greeting>> waiting_{};
   tcp_greeting::decide_type decide_{};

@@ -30,7 +30,9 @@ struct opened_store {
 ///         address_in_use on rank 0; those of file_store and tcp_store
 [[nodiscard]] inline opened_store open_store(const launch_info& info, deadline until) {
   if (!info.file_path.empty()) {
-    return {nullptr, any_store(file_store(info.file_path, transport::job_id(info.run_id), until))};
+    // Of no use to anybody once the ranks know each other, so the last of them to go takes it along.
+    return {nullptr, any_store(file_store(info.file_path, transport::job_id(info.run_id), until, store_limits{},
+                                          file_lifetime::temporary))};
   }
   if (info.world_size == 1) return {nullptr, any_store(memory_store())};
 

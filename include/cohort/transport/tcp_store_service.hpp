@@ -6,6 +6,7 @@
 #include <cohort/store/desk.hpp>
 #include <cohort/store/wire.hpp>
 #include <cohort/transport/hello.hpp>
+#include <cohort/transport/hello_memory.hpp>
 #include <cohort/transport/tcp_store_session.hpp>
 
 #include <boost/asio/buffer.hpp>
@@ -24,7 +25,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -71,7 +71,6 @@ class store_service : public std::enable_shared_from_this<store_service> {
   [[nodiscard]] const store_limits& limits() const noexcept { return desk_.table().limits(); }
   static constexpr std::size_t read_step = std::size_t{64} << 10;
   static constexpr std::size_t pause_reading = std::size_t{1} << 20;
-  static constexpr std::size_t most_nonces = std::size_t{1} << 20;
 
   /// Runs one step for one client. Whatever goes wrong in it ends that client and nothing else.
   template <class Step>
@@ -133,11 +132,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
     if (!verdict.accepted()) return verdict;
     if (accepted_ >= budget_.clients) return {hello_field::capacity, 0, static_cast<std::int64_t>(accepted_)};
     if (secret_.empty()) return verdict;
-    // Someone who has listened in could send an accepted hello again. The server lives for one epoch of one job, so
-    // it can remember every one.
-    const hello h = *decode_hello(s.greeting);
-    if (nonces_.size() >= most_nonces || !nonces_.insert(h.nonce).second) return {hello_field::proof, 1, 1};
-    return verdict;
+    return seen_.judge(*decode_hello(s.greeting));
   }
 
   void answer_hello(const session_pointer& s) {
@@ -409,7 +404,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
   std::unordered_map<std::uint64_t, session_pointer> sessions_{};
   std::list<std::uint64_t> greeting_{};
   std::map<std::uint64_t, std::unique_ptr<store_wait>> waits_{};
-  std::set<std::array<unsigned char, 16>> nonces_{};
+  hello_memory seen_{};
   std::size_t accepted_ = 0;
   std::uint64_t last_id_ = 0;
   std::uint64_t last_ticket_ = 0;

@@ -8,8 +8,17 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace cohort {
+
+/// In a forked process an engine cannot say goodbye: its connections are the parent's, and its threads are not here.
+inline void keep_for_ever(std::shared_ptr<transport::engine> e) {
+  static auto* const kept = new std::vector<std::shared_ptr<transport::engine>>;
+  kept->push_back(std::move(e));
+}
 
 COHORT_DECL group::group(std::shared_ptr<transport::engine> engine, std::uint64_t context, std::string name,
                          std::vector<int> members, int rank)
@@ -18,7 +27,11 @@ COHORT_DECL group::group(std::shared_ptr<transport::engine> engine, std::uint64_
 }
 
 COHORT_DECL group::~group() {
-  if (is_member()) engine_->remove(*this);
+  if (engine_->forked()) {
+    keep_for_ever(std::move(engine_));
+  } else if (is_member()) {
+    engine_->remove(*this);
+  }
 }
 
 COHORT_DECL int group::rank_of(int world_rank) const noexcept {

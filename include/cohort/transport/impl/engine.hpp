@@ -4,12 +4,42 @@
 
 #include <cohort/transport/engine.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace cohort::transport {
 
+COHORT_DECL std::string engine::misuse_text() const {
+  if (forked()) {
+    return "this process (pid " + std::to_string(::getpid()) + ") was forked from the one that joined the world (pid " +
+           std::to_string(home_.pid()) +
+           "), whose connections these are: use the communicator in the parent only, or " +
+           "let the child be a rank of its own";
+  }
+  return "thread " + std::to_string(detail::thread_number()) + " calls while thread " +
+         std::to_string(visitor_.thread()) + " is inside the same world: one thread at a time may call, wait and poll";
+}
+
+COHORT_DECL void engine::refuse_use(const char* what) const {
+  error_details d;
+  d.rank = rank_;
+  d.host = host();
+  d.operation = what;
+  throw error(forked() ? errc::forked : errc::concurrent_use,
+              std::string{what} + " refused on rank " + std::to_string(rank_) + ": " + misuse_text(), std::move(d));
+}
+
 COHORT_DECL bool engine::poll() {
+  if (forked()) return false;
+  detail::visitor::visit inside(visitor_);
+  if (!inside.alone()) {
+    // Whoever is inside takes another turn for this one.
+    request_attention();
+    return false;
+  }
   ++turn_depth_;
   bool moved = progress();
   if (attention_.load(std::memory_order_relaxed) && attention_.exchange(false, std::memory_order_acquire)) {
@@ -20,6 +50,7 @@ COHORT_DECL bool engine::poll() {
     if (const auto now = clock::now(); now >= next_deadline_) check_deadlines(now);
   }
   --turn_depth_;
+  inside.leave();  // what is resumed may let another thread have a go
   return run_ready() || moved;
 }
 
@@ -174,6 +205,7 @@ COHORT_DECL void engine::fail(group& g, const std::shared_ptr<const fault>& f) {
 }
 
 COHORT_DECL void engine::abandon(call& c) {
+  if (forked()) return;  // the operation goes on in the parent
   group& g = c.home();
   if (transfer_set* const set = c.waiting; set != nullptr) {
     for (std::size_t i = 0; i < set->request_count; ++i) {

@@ -74,6 +74,7 @@ inline void tcp_transport::join(std::vector<tcp_peer_address> peers, const tcp::
 }
 
 inline bool tcp_transport::wait_until_all_left(clock::time_point deadline) {
+  if (forked()) return true;  // it is the parent that leaves
   leave();
   if (!joined_) return true;
   // The others may still open connections to this rank, or fill the window of one.
