@@ -78,23 +78,27 @@ struct block_memory {
 template <class T>
 inline constexpr std::size_t many_block = std::max<std::size_t>(1, 4096 / sizeof(T));
 
-/// A block of any number of sources, in passes. What is not the last of them leaves its result in memory of its own,
-/// as dst may be a source that is still to be read.
+/// Any number of sources, in passes; one loop for each number of operands. What is not the last of them leaves its
+/// result in memory of its own, as dst may be a source that is still to be read.
+///
+/// Needs: k >= 2; n is at most many_block where more than one pass is needed
 template <class T, class Op>
 [[gnu::always_inline]] inline void fold_passes(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
                                                const Op& op) {
   block_memory<T, many_block<T>> scratch;
   const T* first = *s++ + at;
-  for (int taken = operands_of_pass(k); taken < k; taken = operands_of_pass(k)) {
-    fold_pass<T>(scratch.data(), first, s, at, k, n, op);
+  for (;;) {
+    const int taken = operands_of_pass(k);
+    const bool last = taken == k;
+    fold_pass<T>(last ? dst : scratch.data(), first, s, at, k, n, op);
+    if (last) return;
     first = scratch.data();
     s += taken - 1;
     k -= taken - 1;
   }
-  fold_pass<T>(dst, first, s, at, k, n, op);
 }
 
-/// A block of elements that are combined in a wider type: rows of the sources are converted, combined there and
+/// The same for elements that are combined in a wider type: rows of the sources are converted, combined there and
 /// converted back, with one rounding.
 template <class Arrays, class Wide, class T, class Op>
 [[gnu::always_inline]] inline void fold_rows(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
@@ -104,21 +108,21 @@ template <class Arrays, class Wide, class T, class Op>
   block_memory<Wide, row * rows> memory;
   const Wide* wide[rows];
   for (int j = 0; j < rows; ++j) wide[j] = memory.data() + static_cast<std::size_t>(j) * row;
-  const auto widen = [&memory](int j, const T* from, std::size_t count) {
-    Wide* const to = memory.data() + static_cast<std::size_t>(j) * row;
-    if constexpr (half_float<T>) {
-      Arrays::widen(from, to, count);
-    } else {
-      for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<Wide>(from[i]);
-    }
-  };
   for (std::size_t done = 0; done < n; done += row) {
     const std::size_t count = std::min(row, n - done);
-    widen(0, s[0] + at + done, count);
-    for (int next = 1; next < k;) {
-      const int taken = std::min(rows - 1, k - next);
-      for (int j = 1; j <= taken; ++j) widen(j, s[next + j - 1] + at + done, count);
-      fold_passes(memory.data(), wide, 0, taken + 1, count, op);
+    for (int next = 0; next < k;) {
+      const int held = next == 0 ? 0 : 1;  // what has been combined so far is in the first row
+      const int taken = std::min(rows - held, k - next);
+      for (int j = 0; j < taken; ++j) {
+        const T* const from = s[next + j] + at + done;
+        Wide* const to = memory.data() + static_cast<std::size_t>(held + j) * row;
+        if constexpr (half_float<T>) {
+          Arrays::widen(from, to, count);
+        } else {
+          for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<Wide>(from[i]);
+        }
+      }
+      if (held + taken > 1) fold_passes(memory.data(), wide, 0, held + taken, count, op);
       next += taken;
     }
     if constexpr (half_float<T>) {
@@ -129,15 +133,34 @@ template <class Arrays, class Wide, class T, class Op>
   }
 }
 
-/// Sources aligned for T, at least two of them.
 template <class Arrays, class T, class Op>
-[[gnu::always_inline]] inline void fold_aligned(T* dst, const T* const* sources, int k, std::size_t count,
-                                                bool streaming, const Op& op) {
+[[gnu::always_inline]] inline void fold_sources(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
+                                                const Op& op) {
   using wide = accumulator_t<Op, T>;
-  const auto block = [&](T* to, std::size_t at, std::size_t n) {
-    if constexpr (std::is_same_v<wide, T>) fold_passes(to, sources, at, k, n, op);
-    else fold_rows<Arrays, wide>(to, sources, at, k, n, op);
-  };
+  if constexpr (std::is_same_v<wide, T>) fold_passes(dst, s, at, k, n, op);
+  else fold_rows<Arrays, wide>(dst, s, at, k, n, op);
+}
+
+// The only code that is compiled more than once: what calls it does so once for each block.
+template <class T, class Op>
+void fold_sources_portably(T* dst, const T* const* s, std::size_t at, int k, std::size_t n, const Op& op) {
+  fold_sources<portable_arrays>(dst, s, at, k, n, op);
+}
+#if COHORT_HAS_AVX2_KERNELS
+template <class T, class Op>
+[[gnu::target("avx2,f16c")]] void fold_sources_with_avx2(T* dst, const T* const* s, std::size_t at, int k,
+                                                         std::size_t n, const Op& op) {
+  fold_sources<avx2_arrays>(dst, s, at, k, n, op);
+}
+#endif
+
+/// Sources aligned for T, at least two of them.
+template <class T, class Op>
+void fold_aligned(T* dst, const T* const* sources, int k, std::size_t count, bool streaming, const Op& op) {
+  auto* fold_block_of = &fold_sources_portably<T, Op>;
+#if COHORT_HAS_AVX2_KERNELS
+  if (avx2_arrays::available()) fold_block_of = &fold_sources_with_avx2<T, Op>;
+#endif
   if constexpr (stream_line % sizeof(T) == 0) {
     if (streaming) {
       block_memory<T, many_block<T>> result;
@@ -145,30 +168,22 @@ template <class Arrays, class T, class Op>
       const std::size_t lead = (stream_line - reinterpret_cast<std::uintptr_t>(dst) % stream_line) % stream_line;
       std::size_t n = std::min(lead / sizeof(T), count);
       for (std::size_t at = 0; at < count; at += n, n = std::min(many_block<T>, count - at)) {
-        block(result.data(), at, n);
+        if (n == 0) continue;
+        fold_block_of(result.data(), sources, at, k, n, op);
         stream_copy(reinterpret_cast<std::byte*>(dst + at), result.bytes, n * sizeof(T));
       }
       stream_fence();
       return;
     }
   }
-  if constexpr (std::is_same_v<wide, T>) {
-    if (operands_of_pass(k) == k) return fold_pass<T>(dst, sources[0], sources + 1, 0, k, count, op);
-  }
+  constexpr bool needs_blocks = std::is_same_v<accumulator_t<Op, T>, T>;
+  if (!needs_blocks || operands_of_pass(k) == k) return fold_block_of(dst, sources, 0, k, count, op);
   for (std::size_t at = 0; at < count;) {
     const std::size_t n = std::min(many_block<T>, count - at);
-    block(dst + at, at, n);
+    fold_block_of(dst + at, sources, at, k, n, op);
     at += n;
   }
 }
-
-#if COHORT_HAS_AVX2_KERNELS
-template <class T, class Op>
-[[gnu::target("avx2,f16c")]] void fold_aligned_with_avx2(T* dst, const T* const* sources, int k, std::size_t count,
-                                                         bool streaming, const Op& op) {
-  fold_aligned<avx2_arrays>(dst, sources, k, count, streaming, op);
-}
-#endif
 
 /// Sources at any address: element by element.
 template <class T, class Op>
@@ -211,12 +226,7 @@ void fold_many_bytes(const void* functor, std::byte* dst, const std::byte* const
   if (misaligned(dst) || std::any_of(sources, sources + k, misaligned)) {
     return fold_misaligned<T>(dst, sources, k, count, op);
   }
-  T* const to = reinterpret_cast<T*>(dst);
-  const auto from = reinterpret_cast<const T* const*>(sources);
-#if COHORT_HAS_AVX2_KERNELS
-  if (avx2_arrays::available()) return fold_aligned_with_avx2(to, from, k, count, streaming, op);
-#endif
-  fold_aligned<portable_arrays>(to, from, k, count, streaming, op);
+  fold_aligned(reinterpret_cast<T*>(dst), reinterpret_cast<const T* const*>(sources), k, count, streaming, op);
 }
 
 }  // namespace cohort::detail
