@@ -71,4 +71,12 @@ else
 fi
 
 [ "$write" = no ] || set -- --output "$here/results" "$@"
-exec python3 "$here/compare/compare.py" --bin "$bin" "$@"
+# The interpreter that sees matplotlib, where one does.
+python=python3
+for each in python3 /usr/bin/python3; do
+  if "$each" -c "import matplotlib" 2>/dev/null; then
+    python=$each
+    break
+  fi
+done
+exec "$python" "$here/compare/compare.py" --bin "$bin" "$@"

@@ -201,7 +201,7 @@ TEST_CASE_TEMPLATE("fold_many: at any address, with every distance of the result
   int wrong = 0;
   for (const bool streaming : {false, true}) {
     for (std::size_t offset = 0; offset < 64; ++offset) {
-      for (const int k : {1, 2, 5}) {
+      for (const int k : {1, 2, 5, 9}) {
         if constexpr (std::same_as<T, affine>) {
           const compose op;
           wrong += wrong_in<T>(make_reducer<T>(op), op, k, 1100, -1, offset, streaming);

@@ -4,7 +4,9 @@
 #include "../arguments.hpp"
 #include "../suggest.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <stdexcept>
@@ -88,7 +90,8 @@ void set_operation(bench_options& options) {
 std::size_t size_from(const std::string& option, const std::string& text) {
   std::size_t value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit(end, text.data() + text.size());
+  std::string unit(end, text.data() + text.size());
+  if (unit.size() == 1) unit[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
   constexpr std::array<std::pair<std::string_view, int>, 10> units{{{"", 0},
                                                                     {"B", 0},
                                                                     {"K", 10},
@@ -121,9 +124,10 @@ void declare(CLI::App& app, bench_options& options, raw_options& raw) {
       ->option_text("NUMBER");
   app.add_option("-t,--type", raw.type, "element type: float, double, half, bfloat16, int8, int16,\nint32 or int64")
       ->option_text("TYPE");
-  app.add_option("-o,--functor", raw.functor,
-                 "how elements are combined: sum, product, min, max,\naverage, bit_and, bit_or, bit_xor, "
-                 "logical_and, logical_or,\npremultiplied_sum, or user, a functor that the library\ndoes not know")
+  app.add_option(
+         "-o,--functor", raw.functor,
+         "how elements are combined: sum, max, or user, a functor\nthat the library does not know; by all_reduce also "
+         "product,\nmin, average, bit_and, bit_or, bit_xor, logical_and,\nlogical_or, premultiplied_sum")
       ->option_text("FUNCTOR");
   app.add_option("-n,--nproc", raw.ranks,
                  "how many ranks to start here; default: as many as this\nmachine has processors, at least 2. "
@@ -191,6 +195,12 @@ void check(const CLI::App& app, const raw_options& raw, bench_options& options) 
   const bool of_bits = options.functor >= functor_kind::bit_and && options.functor <= functor_kind::bit_xor;
   if (of_bits && !integers) {
     throw std::invalid_argument("-o: " + raw.functor + " is for integers, not for " + raw.type);
+  }
+  const bool everywhere = options.functor == functor_kind::sum || options.functor == functor_kind::max ||
+                          options.functor == functor_kind::user;
+  if (!everywhere && options.kind != operation_kind::all_reduce) {
+    throw std::invalid_argument("-o: " + raw.functor + " is measured with all_reduce; " + options.operation +
+                                " takes sum, max or user");
   }
   if (options.functor == functor_kind::average && integers) {
     throw std::invalid_argument("-o: average is for floating-point numbers, not for " + raw.type);

@@ -3,6 +3,7 @@
 
 #include <boost/json/src.hpp>
 
+#include <csignal>
 #include <cstdio>
 
 namespace cohort::tool {
@@ -98,13 +99,16 @@ std::string bench_json(const bench_options& options, int ranks, const std::vecto
 
 std::string draw_bench(const bench_options& options, const std::string& json) {
   const std::string file = "cohort_bench_" + options.operation + ".png";
-  // The name is one of those of operations, and the program has no single quote: nothing for the shell to mistake.
-  const std::string command = "python3 -c '" + std::string(drawing_program) + "' " + file;
-  std::FILE* const python = ::popen(command.c_str(), "w");
-  if (python == nullptr) return "python3 cannot be started";
-  std::fwrite(json.data(), 1, json.size(), python);
-  const int status = ::pclose(python);
-  if (status == 0) return {};
+  // The name is one of those of operations, and the program has no single quote: nothing for the shell to mistake. A
+  // python3 that somebody installed beside the system's does not see the packages of the system.
+  std::signal(SIGPIPE, SIG_IGN);  // one that ends before it has read everything is answered below
+  for (const char* const python : {"python3", "/usr/bin/python3"}) {
+    const std::string command = std::string(python) + " -c '" + drawing_program + "' " + file;
+    std::FILE* const pipe = ::popen(command.c_str(), "w");
+    if (pipe == nullptr) continue;
+    std::fwrite(json.data(), 1, json.size(), pipe);
+    if (::pclose(pipe) == 0) return {};
+  }
   return file + " was not drawn: python3 with matplotlib is needed (Debian: python3-matplotlib)";
 }
 

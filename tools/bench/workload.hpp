@@ -101,7 +101,7 @@ struct cell {
 template <class T>
 using shared_cell = std::shared_ptr<cell<T>>;
 
-/// The operations that combine, with one functor.
+/// The operations that combine, all_reduce apart, with one functor.
 template <class T, class Op>
 void set_reduction(workload& w, operation_kind kind, const shared_cell<T>& c, const Op& op) {
   w.commutative = is_commutative<Op, T>;
@@ -110,10 +110,6 @@ void set_reduction(workload& w, operation_kind kind, const shared_cell<T>& c, co
     return c->combined(0, c->ranks - 1, static_cast<std::size_t>(c->rank) * c->block + i);
   };
   switch (kind) {
-    case operation_kind::all_reduce:
-      w.call = [c, op](int) { c->world->all_reduce(c->in.all(), c->out.all(), op).wait(); };
-      w.wrong = [c, total] { return c->wrong(total); };
-      break;
     case operation_kind::reduce:
       w.call = [c, op](int call) { c->world->reduce(c->in.all(), c->out.all(), op, c->next_root(call)).wait(); };
       w.wrong = [c, total] { return c->rank == c->last_root ? c->wrong(total) : 0; };
@@ -145,22 +141,38 @@ void set_reduction(workload& w, operation_kind kind, const shared_cell<T>& c, co
 template <class T>
 void set_functor(workload& w, operation_kind kind, const shared_cell<T>& c) {
   switch (c->functor) {
-    case functor_kind::sum: return set_reduction(w, kind, c, sum{});
-    case functor_kind::product: return set_reduction(w, kind, c, product{});
-    case functor_kind::min: return set_reduction(w, kind, c, min{});
     case functor_kind::max: return set_reduction(w, kind, c, max{});
-    case functor_kind::logical_and: return set_reduction(w, kind, c, logical_and{});
-    case functor_kind::logical_or: return set_reduction(w, kind, c, logical_or{});
-    case functor_kind::premultiplied_sum: return set_reduction(w, kind, c, premultiplied_sum{premultiplier});
     case functor_kind::user: return set_reduction(w, kind, c, user_functor{});
+    default: return set_reduction(w, kind, c, sum{});
+  }
+}
+
+/// All functors, for one operation: for every operation they would take minutes more to compile.
+template <class T>
+void set_all_reduce(workload& w, const shared_cell<T>& c) {
+  const auto with = [&](const auto& op) {
+    using Op = std::remove_cvref_t<decltype(op)>;
+    w.commutative = is_commutative<Op, T>;
+    w.call = [c, op](int) { c->world->all_reduce(c->in.all(), c->out.all(), op).wait(); };
+    w.wrong = [c] { return c->wrong([&](std::size_t i) { return c->combined(0, c->ranks - 1, i); }); };
+  };
+  switch (c->functor) {
+    case functor_kind::sum: return with(sum{});
+    case functor_kind::product: return with(product{});
+    case functor_kind::min: return with(min{});
+    case functor_kind::max: return with(max{});
+    case functor_kind::logical_and: return with(logical_and{});
+    case functor_kind::logical_or: return with(logical_or{});
+    case functor_kind::premultiplied_sum: return with(premultiplied_sum{premultiplier});
+    case functor_kind::user: return with(user_functor{});
     default: break;
   }
   if constexpr (std::integral<T>) {
-    if (c->functor == functor_kind::bit_and) return set_reduction(w, kind, c, bit_and{});
-    if (c->functor == functor_kind::bit_or) return set_reduction(w, kind, c, bit_or{});
-    return set_reduction(w, kind, c, bit_xor{});
+    if (c->functor == functor_kind::bit_and) return with(bit_and{});
+    if (c->functor == functor_kind::bit_or) return with(bit_or{});
+    return with(bit_xor{});
   } else {
-    return set_reduction(w, kind, c, average{});
+    return with(average{});
   }
 }
 
@@ -307,7 +319,8 @@ template <class T>
   }
   if (reduces(options)) {
     w.label = std::string(name_of(options.functor));
-    set_functor(w, kind, c);
+    if (kind == operation_kind::all_reduce) set_all_reduce(w, c);
+    else set_functor(w, kind, c);
   } else {
     set_movement(w, kind, c);
   }

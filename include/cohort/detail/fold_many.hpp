@@ -9,6 +9,7 @@
 #include <cohort/reduction.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -49,21 +50,88 @@ template <class Wide, class To, class Op, class... From>
   for (; at < count; ++at) dst[at] = static_cast<To>(combine_all<Wide>(op, at, sources...));
 }
 
+/// Two bfloat16 in a word of memory: both are floats after one instruction, and no lane changes its place.
+struct bfloat16_pair {
+  using word [[gnu::may_alias, gnu::aligned(2)]] = std::uint32_t;
+
+  [[nodiscard]] static constexpr float lower(std::uint32_t both) noexcept { return std::bit_cast<float>(both << 16); }
+  [[nodiscard]] static constexpr float upper(std::uint32_t both) noexcept {
+    return std::bit_cast<float>(both & 0xffff0000u);
+  }
+  /// The upper half is the bfloat16 that `value` is rounded to.
+  [[nodiscard]] static constexpr std::uint32_t rounded(float value) noexcept {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t is_nan = value != value ? 0xffffffffu : 0u;
+    return ((bits + 0x7fffu + ((bits >> 16) & 1u)) & ~is_nan) | ((bits | 0x00400000u) & is_nan);
+  }
+  template <class Op, class... Words>
+  [[gnu::always_inline]] static inline std::uint32_t combine(const Op& op, std::uint32_t first, Words... rest) {
+    float low = lower(first), high = upper(first);
+    ((low = static_cast<float>(op(low, lower(rest)))), ...);
+    ((high = static_cast<float>(op(high, upper(rest)))), ...);
+    return (rounded(low) >> 16) | (rounded(high) & 0xffff0000u);
+  }
+};
+
+/// fold_fused for bfloat16 that are combined in float.
+template <class Op, class... From>
+[[gnu::always_inline]] inline void fold_pairs(bfloat16* dst, std::size_t count, const Op& op, const From*... sources) {
+  using word = bfloat16_pair::word;
+  constexpr std::size_t run = 64;
+  std::size_t at = 0;
+  for (; count - at >= 2 * run; at += 2 * run) {
+    word* const to = reinterpret_cast<word*>(dst + at);
+    COHORT_INDEPENDENT_ELEMENTS
+    for (std::size_t i = 0; i < run; ++i) {
+      to[i] = bfloat16_pair::combine(op, reinterpret_cast<const word*>(sources + at)[i]...);
+    }
+  }
+  for (; at < count; ++at) dst[at] = static_cast<bfloat16>(combine_all<float>(op, at, sources...));
+}
+
+/// Whether op(a, b) is a + b or a * b whatever the floats: then vectors of them can be combined without it.
+template <class Op>
+inline constexpr bool adds_floats = std::is_same_v<Op, sum> || std::is_same_v<Op, average>;
+template <class Factor>
+inline constexpr bool adds_floats<premultiplied_sum<Factor>> = true;
+template <class Op>
+inline constexpr bool multiplies_floats = std::is_same_v<Op, product>;
+
+/// The loop over the elements of any number of sources, for one element type.
+template <class Arrays, class T, class Op, class... From>
+[[gnu::always_inline]] inline void fold_loop(T* dst, std::size_t n, const Op& op, const From*... sources) {
+  if constexpr (std::is_same_v<T, bfloat16> && std::is_same_v<accumulator_t<Op, T>, float>) {
+    fold_pairs(dst, n, op, sources...);
+  } else if constexpr (std::is_same_v<T, half> && std::is_same_v<accumulator_t<Op, T>, float>) {
+    Arrays::template combine<multiplies_floats<Op>>(dst, n, sources...);
+  } else {
+    fold_fused<T>(dst, n, op, sources...);
+  }
+}
+
+/// Whether fold_loop knows elements of T; others are converted first, by fold_rows.
+template <class Arrays, class T, class Op>
+inline constexpr bool has_fold_loop = std::is_same_v<accumulator_t<Op, T>, T> ||
+                                      (std::is_same_v<accumulator_t<Op, T>, float> &&
+                                       (std::is_same_v<T, bfloat16> ||
+                                        (std::is_same_v<T, half> && !std::is_same_v<Arrays, portable_arrays> &&
+                                         (adds_floats<Op> || multiplies_floats<Op>))));
+
 /// How many of `k` sources one pass takes: the number of operands for which there is a loop.
 [[nodiscard]] constexpr int operands_of_pass(int k) noexcept { return k >= 8 ? 8 : k >= 4 ? 4 : k; }
 
 /// One pass over `first` and, from their elements `at` on, as many of the `k` - 1 others as operands_of_pass says.
-template <class Wide, class T, class Op>
+template <class Arrays, class T, class Op>
 [[gnu::always_inline]] inline void fold_pass(T* dst, const T* first, const T* const* s, std::size_t at, int k,
                                              std::size_t n, const Op& op) {
   if (k >= 8) {
-    fold_fused<Wide>(dst, n, op, first, s[0] + at, s[1] + at, s[2] + at, s[3] + at, s[4] + at, s[5] + at, s[6] + at);
+    fold_loop<Arrays>(dst, n, op, first, s[0] + at, s[1] + at, s[2] + at, s[3] + at, s[4] + at, s[5] + at, s[6] + at);
   } else if (k >= 4) {
-    fold_fused<Wide>(dst, n, op, first, s[0] + at, s[1] + at, s[2] + at);
+    fold_loop<Arrays>(dst, n, op, first, s[0] + at, s[1] + at, s[2] + at);
   } else if (k == 3) {
-    fold_fused<Wide>(dst, n, op, first, s[0] + at, s[1] + at);
+    fold_loop<Arrays>(dst, n, op, first, s[0] + at, s[1] + at);
   } else {
-    fold_fused<Wide>(dst, n, op, first, s[0] + at);
+    fold_loop<Arrays>(dst, n, op, first, s[0] + at);
   }
 }
 
@@ -82,7 +150,7 @@ inline constexpr std::size_t many_block = std::max<std::size_t>(1, 4096 / sizeof
 /// result in memory of its own, as dst may be a source that is still to be read.
 ///
 /// Needs: k >= 2; n is at most many_block where more than one pass is needed
-template <class T, class Op>
+template <class Arrays, class T, class Op>
 [[gnu::always_inline]] inline void fold_passes(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
                                                const Op& op) {
   block_memory<T, many_block<T>> scratch;
@@ -90,7 +158,7 @@ template <class T, class Op>
   for (;;) {
     const int taken = operands_of_pass(k);
     const bool last = taken == k;
-    fold_pass<T>(last ? dst : scratch.data(), first, s, at, k, n, op);
+    fold_pass<Arrays>(last ? dst : scratch.data(), first, s, at, k, n, op);
     if (last) return;
     first = scratch.data();
     s += taken - 1;
@@ -122,7 +190,7 @@ template <class Arrays, class Wide, class T, class Op>
           for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<Wide>(from[i]);
         }
       }
-      if (held + taken > 1) fold_passes(memory.data(), wide, 0, held + taken, count, op);
+      if (held + taken > 1) fold_passes<Arrays>(memory.data(), wide, 0, held + taken, count, op);
       next += taken;
     }
     if constexpr (half_float<T>) {
@@ -137,8 +205,14 @@ template <class Arrays, class T, class Op>
 [[gnu::always_inline]] inline void fold_sources(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
                                                 const Op& op) {
   using wide = accumulator_t<Op, T>;
-  if constexpr (std::is_same_v<wide, T>) fold_passes(dst, s, at, k, n, op);
-  else fold_rows<Arrays, wide>(dst, s, at, k, n, op);
+  if constexpr (std::is_same_v<wide, T>) {
+    fold_passes<Arrays>(dst, s, at, k, n, op);
+  } else {
+    if constexpr (has_fold_loop<Arrays, T, Op>) {
+      if (operands_of_pass(k) == k) return fold_pass<Arrays>(dst, s[0] + at, s + 1, at, k, n, op);
+    }
+    fold_rows<Arrays, wide>(dst, s, at, k, n, op);
+  }
 }
 
 // The only code that is compiled more than once: what calls it does so once for each block.
@@ -185,9 +259,26 @@ void fold_aligned(T* dst, const T* const* sources, int k, std::size_t count, boo
   }
 }
 
-/// Sources at any address: element by element.
+/// Sources at any address: up to eight by pieces in aligned memory, more of them element by element.
 template <class T, class Op>
 void fold_misaligned(std::byte* dst, const std::byte* const* sources, int k, std::size_t count, const Op& op) {
+  constexpr int most = 8;
+  constexpr std::size_t piece = std::max<std::size_t>(1, 512 / sizeof(T));
+  if (k <= most) {
+    block_memory<T, piece * most> memory;
+    const T* aligned[most];
+    for (std::size_t at = 0; at < count; at += piece) {
+      const std::size_t n = std::min(piece, count - at);
+      for (int j = 0; j < k; ++j) {
+        T* const row = memory.data() + static_cast<std::size_t>(j) * piece;
+        std::memcpy(static_cast<void*>(row), sources[j] + at * sizeof(T), n * sizeof(T));
+        aligned[j] = row;
+      }
+      fold_aligned(memory.data(), aligned, k, n, false, op);
+      std::memcpy(dst + at * sizeof(T), memory.bytes, n * sizeof(T));
+    }
+    return;
+  }
   using wide = accumulator_t<Op, T>;
   alignas(T) std::byte one[sizeof(T)];
   const auto element = [&](int j, std::size_t i) -> wide {
