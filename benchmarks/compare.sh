@@ -45,11 +45,11 @@ build() {
   if [ -x "$bin/$name" ] && [ -z "$(find "$root/include" "$here/measure.hpp" "$source" -newer "$bin/$name" | head -n 1)" ]; then
     return
   fi
-  echo "building the driver for $name"
+  echo "building $name"
   # shellcheck disable=SC2086  # flags are a list of words
   if ! "$@" $flags "$source" -o "$bin/$name.new" $libraries >"$bin/$name.log" 2>&1; then
     rm -f "$bin/$name"
-    if [ "$name" = cohort ]; then
+    if [ "$name" = cohort ] || [ "$name" = floors ]; then
       cat "$bin/$name.log"
       exit 1
     fi
@@ -60,6 +60,7 @@ build() {
 }
 libraries=-pthread
 build cohort "$here/peers/cohort.cpp" "$compiler"
+build floors "$here/floors.cpp" "$compiler"
 libraries=
 build openmpi "$here/peers/mpi.cpp" mpicxx.openmpi
 build mpich "$here/peers/mpi.cpp" mpicxx.mpich

@@ -56,16 +56,11 @@ constexpr place places[] = {{"first-level cache", 4096}, {"second-level", 128 * 
 template <class T, class Op>
 [[gnu::noinline]] void scalar(T* dst, const std::byte* const* sources, int k, std::size_t count, const Op& op) {
   using wide = cohort::accumulator_t<Op, T>;
-#if defined(__clang__)
-#pragma clang loop vectorize(disable) unroll(disable)
-#else
-#pragma GCC novector
-#endif
   for (std::size_t i = 0; i < count; ++i) {
     wide value = static_cast<wide>(reinterpret_cast<const T*>(sources[0])[i]);
     for (int j = 1; j < k; ++j) value = op(value, static_cast<wide>(reinterpret_cast<const T*>(sources[j])[i]));
     dst[i] = static_cast<T>(value);
-    asm volatile("" ::: "memory");
+    asm volatile("" ::: "memory");  // one element at a time
   }
 }
 
@@ -85,20 +80,20 @@ void measure(const char* type, const char* functor, const Op& op) {
     std::printf("| %s | %s | %s |", type, functor, where.name);
     for (const int k : {2, 3, 4, 8}) {
       const double bytes = static_cast<double>((static_cast<std::size_t>(k) + 1) * where.bytes);
-      std::printf(" %.1f |", gigabytes_per_second(bytes, [&] {
-        r.fold_many(r.op, dst, sources.data(), k, count, false);
-      }));
+      std::printf(" %.1f |",
+                  gigabytes_per_second(bytes, [&] { r.fold_many(r.op, dst, sources.data(), k, count, false); }));
     }
     for (const int k : {2, 8}) {
       const double bytes = static_cast<double>((static_cast<std::size_t>(k) + 1) * where.bytes);
-      std::printf(" %.1f |", gigabytes_per_second(bytes, [&] { r.fold_many(r.op, dst, sources.data(), k, count, true); }));
+      std::printf(" %.1f |",
+                  gigabytes_per_second(bytes, [&] { r.fold_many(r.op, dst, sources.data(), k, count, true); }));
     }
     std::printf(" %.1f |", gigabytes_per_second(3.0 * static_cast<double>(where.bytes), [&] {
-      r.fold(r.op, dst, sources[0], count, cohort::collective::side::left);
-    }));
+                  r.fold(r.op, dst, sources[0], count, cohort::collective::side::left);
+                }));
     std::printf(" %.1f |\n", gigabytes_per_second(3.0 * static_cast<double>(where.bytes), [&] {
-      scalar(reinterpret_cast<T*>(dst), sources.data(), 2, count, op);
-    }));
+                  scalar(reinterpret_cast<T*>(dst), sources.data(), 2, count, op);
+                }));
     std::fflush(stdout);
   }
 }
@@ -125,8 +120,9 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "--quick") seconds_per_round = 0.003;
   std::printf("| array of | memcpy | stream_copy |\n| --- | ---: | ---: |\n");
   measure_copies();
-  std::printf("\n| type | functor | data in | k=2 | 3 | 4 | 8 | streamed k=2 | 8 | two-operand fold | scalar |\n"
-              "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+  std::printf(
+      "\n| type | functor | data in | k=2 | 3 | 4 | 8 | streamed k=2 | 8 | two-operand fold | scalar |\n"
+      "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
   measure<float>("float", "sum", cohort::sum{});
   measure<float>("float", "user's", user_sum{});
   measure<double>("double", "sum", cohort::sum{});

@@ -62,10 +62,10 @@ template <class T>
 class buffer {
  public:
   explicit buffer(std::size_t count)
-      : count_(count), data_(static_cast<T*>(::operator new(bytes() + page, std::align_val_t{page}))) {}
+      : count_(count), data_(static_cast<T*>(::operator new (bytes() + page, std::align_val_t{page}))) {}
   buffer(const buffer&) = delete;
   buffer& operator=(const buffer&) = delete;
-  ~buffer() { ::operator delete(data_, std::align_val_t{page}); }
+  ~buffer() { ::operator delete (data_, std::align_val_t{page}); }
   [[nodiscard]] T* data() const { return data_; }
   [[nodiscard]] std::size_t count() const { return count_; }
   [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(T); }
@@ -188,8 +188,8 @@ class bench {
     if (name == "gather") {
       const double s = time(r, [&](int c) { library_.gather(in, b, out, rooted(note(c))); });
       return {s, rooted(last) != rank_ ? 0 : out_->wrong([&](std::size_t i) {
-        return value(static_cast<int>(i / b), i % b);
-      })};
+                return value(static_cast<int>(i / b), i % b);
+              })};
     }
     if (name == "scatter") {
       const double s = time(r, [&](int c) { library_.scatter(in, b, out, rooted(note(c))); });

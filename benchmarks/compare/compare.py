@@ -2,8 +2,10 @@
 """Measures cohort and its peers in one run: for every operation, size and number of ranks all libraries take turns,
 batch by batch, so that what else the machine does disturbs them alike. Called by ../compare.sh, which builds the drivers."""
 import argparse
+import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 
@@ -143,9 +145,20 @@ def ratio(peer, own):
     return {"ratio": statistics.median(peer) / statistics.median(own), "q1": each[quarter], "q3": each[-1 - quarter]}
 
 
+def floors(options):
+    """What the machine allows without any library, measured now."""
+    program = os.path.join(options.bin, "floors")
+    done = subprocess.run([program, "--json"], capture_output=True, text=True, timeout=120, check=True)
+    return json.loads(done.stdout)
+
+
 def main(words):
     options = parse(words)
     rows, trouble, began = [], [], time.time()
+    print(f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} processors", flush=True)
+    limits = [] if options.quick else floors(options)
+    for each in limits:
+        print(report.floor_line(each), flush=True)
     print(report.header_line(), flush=True)
     for transport in options.transport:
         for ranks in options.ranks:
@@ -173,7 +186,7 @@ def main(words):
     for each in trouble:
         print("trouble: " + each)
     if options.output:
-        report.write(options, rows, trouble, time.time() - began)
+        report.write(options, rows, limits, trouble, time.time() - began)
     if any(count for row in rows for count in row["wrong"].values()):
         sys.exit("compare.sh: some results were wrong")
 

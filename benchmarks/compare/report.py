@@ -47,6 +47,10 @@ def line(row):
     return text + (f"   WRONG {bad}" if bad else "")
 
 
+def floor_line(floor):
+    return f"floor: {floor['name']}: {floor['median']:.3f} {floor['unit']} (best {floor['best']:.3f})"
+
+
 def first_line(words):
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
@@ -79,11 +83,14 @@ def machine():
     }
 
 
-def markdown(options, rows, trouble, seconds, about):
+def markdown(options, rows, limits, trouble, seconds, about):
     out = [f"# {options.name}: cohort and its peers in one run", ""]
     out += [f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, {seconds / 60:.0f} minutes; elements "
             f"{options.type}, functor {options.functor}.", ""]
     out += ["| | |", "| --- | --- |"] + [f"| {k} | {v} |" for k, v in about.items()] + [""]
+    if limits:
+        out += ["| without any library | median | best |", "| --- | ---: | ---: |"]
+        out += [f"| {f['name']} | {f['median']:.3f} {f['unit']} | {f['best']:.3f} {f['unit']} |" for f in limits] + [""]
     out += ["Medians in microseconds per call, the slowest rank's, over batches of back-to-back calls in which the "
             f"libraries take turns ({options.rounds} rounds). Rooted operations rotate their root. A size is the larger "
             "of one rank's input and output. `latency` is half a round trip, `bandwidth` the time of a message in a "
@@ -105,15 +112,15 @@ def markdown(options, rows, trouble, seconds, about):
     return "\n".join(out) + "\n"
 
 
-def write(options, rows, trouble, seconds):
+def write(options, rows, limits, trouble, seconds):
     os.makedirs(options.output, exist_ok=True)
     about = machine()
     stem = os.path.join(options.output, options.name)
     with open(stem + ".md", "w", encoding="utf-8") as text:
-        text.write(markdown(options, rows, trouble, seconds, about))
+        text.write(markdown(options, rows, limits, trouble, seconds, about))
     with open(stem + ".json", "w", encoding="utf-8") as text:
         json.dump({"machine": about, "type": options.type, "functor": options.functor, "rounds": options.rounds,
-                   "rows": rows, "trouble": trouble}, text, indent=1)
+                   "floors": limits, "rows": rows, "trouble": trouble}, text, indent=1)
     with open(stem + ".csv", "w", encoding="utf-8", newline="") as text:
         table = csv.writer(text)
         table.writerow(["transport", "ranks", "operation", "bytes", "type", "functor", "library", "median_us", "min_us",

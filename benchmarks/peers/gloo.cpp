@@ -51,8 +51,8 @@ class library {
     gloo::transport::tcp::attr address("127.0.0.1");
     auto device = gloo::transport::tcp::CreateDevice(address);
     gloo::rendezvous::FileStore store(variable("GLOO_STORE"));
-    auto made = std::make_shared<gloo::rendezvous::Context>(std::stoi(variable("RANK")),
-                                                            std::stoi(variable("WORLD_SIZE")));
+    auto made =
+        std::make_shared<gloo::rendezvous::Context>(std::stoi(variable("RANK")), std::stoi(variable("WORLD_SIZE")));
     made->connectFullMesh(store, device);
     context_ = made;
   }
