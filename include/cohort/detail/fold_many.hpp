@@ -27,8 +27,8 @@
 
 namespace cohort::detail {
 
-/// As fold_block in fold.hpp, where a loop has no scratch memory.
-inline constexpr std::size_t fused_run = 128;
+/// g++ vectorises loops of known length at -O2 too. Short, as what is over is done one by one.
+inline constexpr std::size_t fused_run = 32;
 
 template <class Wide, class Op, class First, class... Rest>
 [[gnu::always_inline]] inline Wide combine_all(const Op& op, std::size_t i, const First* first, const Rest*... rest) {
@@ -262,6 +262,17 @@ void fold_aligned(T* dst, const T* const* sources, int k, std::size_t count, boo
   fold_block_of(dst, sources, 0, k, count, op);
 }
 
+/// Element by element: so few that choosing a kernel would take longer.
+template <class T, class Op>
+void fold_elements(T* dst, const T* const* sources, int k, std::size_t count, const Op& op) {
+  using wide = accumulator_t<Op, T>;
+  for (std::size_t i = 0; i < count; ++i) {
+    wide value = static_cast<wide>(sources[0][i]);
+    for (int j = 1; j < k; ++j) value = static_cast<wide>(op(value, static_cast<wide>(sources[j][i])));
+    dst[i] = static_cast<T>(value);
+  }
+}
+
 /// Sources at any address: up to eight by pieces in aligned memory, more of them element by element.
 template <class T, class Op>
 void fold_misaligned(std::byte* dst, const std::byte* const* sources, int k, std::size_t count, const Op& op) {
@@ -316,11 +327,15 @@ void fold_many_bytes(const void* functor, std::byte* dst, const std::byte* const
     return;
   }
   const Op& op = *static_cast<const Op*>(functor);
+  constexpr std::size_t few = 8;
   const auto misaligned = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % alignof(T) != 0; };
   if (misaligned(dst) || std::any_of(sources, sources + k, misaligned)) {
     return fold_misaligned<T>(dst, sources, k, count, op);
   }
-  fold_aligned(reinterpret_cast<T*>(dst), reinterpret_cast<const T* const*>(sources), k, count, streaming, op);
+  T* const to = reinterpret_cast<T*>(dst);
+  const auto from = reinterpret_cast<const T* const*>(sources);
+  if (count <= few) return fold_elements(to, from, k, count, op);
+  fold_aligned(to, from, k, count, streaming, op);
 }
 
 }  // namespace cohort::detail
