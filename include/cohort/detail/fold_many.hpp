@@ -25,6 +25,12 @@
 #define COHORT_INDEPENDENT_ELEMENTS
 #endif
 
+#if defined(__clang__)
+// A user's functor may have loops that nothing vectorises: no reason to warn the user of our asking for it.
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
+
 namespace cohort::detail {
 
 /// g++ vectorises loops of known length at -O2 too. Short, as what is over is done one by one.
@@ -339,3 +345,7 @@ void fold_many_bytes(const void* functor, std::byte* dst, const std::byte* const
 }
 
 }  // namespace cohort::detail
+
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
