@@ -23,6 +23,7 @@ int version_command(const std::vector<std::string>& words) {
 }
 
 constexpr std::array commands{
+    command{"bench", "measure an operation between ranks: time, bandwidth, correctness", bench_command},
     command{"run", "start N processes of a program on this machine, watch them, and end them together", run_command},
     command{"version", "print the version", version_command},
 };

@@ -67,25 +67,40 @@ template <class T>
   else return static_cast<T>(a * b);
 }
 
-// Of two equal floats only zeros can differ, and only in the sign: combining the bits avoids a second choice, which
-// would keep g++ from vectorising. The formulas for long double hold for zeros, all that they are used for.
+// IEEE 754-2019 minimum and maximum, in masks: where choices stand in a row, for many operands, g++ makes jumps of
+// conditional expressions and vectorises nothing. Equal floats have the same bits, but for zeros, of which or and and
+// choose the sign; of unordered ones neither mask is set.
 template <class T>
 using bits_of = std::conditional_t<sizeof(T) == sizeof(float), std::uint32_t, std::uint64_t>;
 
 template <class T>
-[[nodiscard]] constexpr T negative_zero_first(const T& a, const T& b) noexcept {
-  if constexpr (sizeof(T) > sizeof(double)) return a == 0 ? -(-a - b) : a;
-  else return std::bit_cast<T>(std::bit_cast<bits_of<T>>(a) | std::bit_cast<bits_of<T>>(b));
+[[nodiscard]] constexpr bits_of<T> mask_of(bool set) noexcept {
+  return set ? static_cast<bits_of<T>>(-1) : bits_of<T>{0};
 }
 template <class T>
-[[nodiscard]] constexpr T positive_zero_first(const T& a, const T& b) noexcept {
-  if constexpr (sizeof(T) > sizeof(double)) return a == 0 ? a + b : a;
-  else return std::bit_cast<T>(std::bit_cast<bits_of<T>>(a) & std::bit_cast<bits_of<T>>(b));
+[[nodiscard]] constexpr T minimum(const T& a, const T& b) noexcept {
+  constexpr bits_of<T> nan = std::bit_cast<bits_of<T>>(std::numeric_limits<T>::quiet_NaN());
+  const bits_of<T> take_a = mask_of<T>(a <= b), take_b = mask_of<T>(b <= a);
+  return std::bit_cast<T>((std::bit_cast<bits_of<T>>(a) & take_a) | (std::bit_cast<bits_of<T>>(b) & take_b) |
+                          (nan & ~(take_a | take_b)));
 }
 template <class T>
-[[nodiscard]] constexpr T quiet_if_nan(const T& a, const T& b, const T& otherwise) noexcept {
-  const T result = a == a ? otherwise : std::numeric_limits<T>::quiet_NaN();
-  return b == b ? result : std::numeric_limits<T>::quiet_NaN();
+[[nodiscard]] constexpr T maximum(const T& a, const T& b) noexcept {
+  constexpr bits_of<T> nan = std::bit_cast<bits_of<T>>(std::numeric_limits<T>::quiet_NaN());
+  const bits_of<T> take_a = mask_of<T>(a >= b), take_b = mask_of<T>(b >= a);
+  return std::bit_cast<T>((std::bit_cast<bits_of<T>>(a) | ~take_a) & (std::bit_cast<bits_of<T>>(b) | ~take_b) &
+                          (nan | take_a | take_b));
+}
+// long double has bits that mean nothing; these hold for it too.
+template <>
+[[nodiscard]] constexpr long double minimum(const long double& a, const long double& b) noexcept {
+  if (a != a || b != b) return std::numeric_limits<long double>::quiet_NaN();
+  return a < b ? a : b < a ? b : a == 0 ? -(-a - b) : a;
+}
+template <>
+[[nodiscard]] constexpr long double maximum(const long double& a, const long double& b) noexcept {
+  if (a != a || b != b) return std::numeric_limits<long double>::quiet_NaN();
+  return a > b ? a : b > a ? b : a == 0 ? a + b : a;
 }
 
 template <class T>
@@ -120,7 +135,7 @@ struct min {
     if constexpr (detail::half_float<T>) {
       return T((*this)(static_cast<float>(a), static_cast<float>(b)));
     } else if constexpr (std::floating_point<T>) {
-      return detail::quiet_if_nan(a, b, a == b ? detail::negative_zero_first(a, b) : a < b ? a : b);
+      return detail::minimum(a, b);
     } else {
       return b < a ? b : a;
     }
@@ -134,7 +149,7 @@ struct max {
     if constexpr (detail::half_float<T>) {
       return T((*this)(static_cast<float>(a), static_cast<float>(b)));
     } else if constexpr (std::floating_point<T>) {
-      return detail::quiet_if_nan(a, b, a == b ? detail::positive_zero_first(a, b) : a < b ? b : a);
+      return detail::maximum(a, b);
     } else {
       return a < b ? b : a;
     }

@@ -220,7 +220,8 @@ struct dispatched {
 struct portable {
   template <class T, class Op>
   void operator()(T* dst, const T* src, std::size_t count, const Op& op) const {
-    cohort::detail::fold_in_float<cohort::detail::portable_arrays, side::left>(dst, src, count, op);
+    const T* const in_order[] = {src, dst};
+    cohort::detail::fold_sources_portably(dst, in_order, 0, 2, count, op);
   }
 };
 

@@ -149,9 +149,38 @@ int wrongly_folded(const Op& op) {
   return wrong;
 }
 
-/// The functor as its reducer applies it: with shipped functors for those of <functional> that mean the same.
 template <class T>
 constexpr cohort::sum summed{};
+
+/// The kernel for processors without AVX2, whatever this one has.
+template <class T, class Op>
+int wrong_in_portable(const Op& op) {
+  int wrong = 0;
+  for (int k = 2; k <= most_sources; ++k) {
+    for (const std::size_t length : {std::size_t{1}, std::size_t{300}, std::size_t{5000}}) {
+      std::vector<std::vector<T>> arrays(static_cast<std::size_t>(k), std::vector<T>(length));
+      std::vector<const T*> sources;
+      for (std::size_t j = 0; j < arrays.size(); ++j) {
+        for (std::size_t i = 0; i < length; ++i) arrays[j][i] = sample<T>(i + 5 * j);
+        sources.push_back(arrays[j].data());
+      }
+      std::vector<T> out(length);
+      cohort::detail::fold_sources_portably(out.data(), sources.data(), 0, k, length, op);
+      for (std::size_t i = 0; i < length; ++i) {
+        std::deque<T> operands;
+        for (const auto& each : arrays) operands.push_back(each[i]);
+        wrong += !same_bits(out[i], by_definition(op, operands));
+      }
+    }
+  }
+  return wrong;
+}
+
+TEST_CASE_TEMPLATE("fold_many: the kernels for any processor", T, std::int32_t, float, double, half, bfloat16) {
+  CHECK(wrong_in_portable<T>(cohort::sum{}) == 0);
+  CHECK(wrong_in_portable<T>(cohort::max{}) == 0);
+  CHECK(wrong_in_portable<T>([](const T& a, const T& b) { return static_cast<T>(a - b); }) == 0);
+}
 
 TEST_CASE_TEMPLATE("fold_many: shipped functors, every number of sources", T, char, std::int8_t, std::uint16_t,
                    std::int32_t, std::uint64_t, float, double, half, bfloat16) {
@@ -201,7 +230,7 @@ TEST_CASE_TEMPLATE("fold_many: at any address, with every distance of the result
   int wrong = 0;
   for (const bool streaming : {false, true}) {
     for (std::size_t offset = 0; offset < 64; ++offset) {
-      for (const int k : {1, 2, 5}) {
+      for (const int k : {1, 2, 5, 9}) {
         if constexpr (std::same_as<T, affine>) {
           const compose op;
           wrong += wrong_in<T>(make_reducer<T>(op), op, k, 1100, -1, offset, streaming);

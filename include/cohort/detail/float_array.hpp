@@ -87,6 +87,27 @@ struct avx2_arrays {
     portable_arrays::narrow(src, dst, count);
   }
 
+  /// Sums or products of halves, from the left, in registers from the first to the last.
+  template <bool Multiplies, class... Rest>
+  [[gnu::target("avx2,f16c")]] static void combine(half* dst, std::size_t count, const half* first,
+                                                   const Rest*... rest) noexcept {
+    constexpr int to_nearest_even = 0;
+    std::size_t i = 0;
+    for (; count - i >= lanes; i += lanes) {
+      floats value = load(first + i);
+      if constexpr (Multiplies) ((value *= load(rest + i)), ...);
+      else ((value += load(rest + i)), ...);
+      const halves packed = __builtin_ia32_vcvtps2ph256(value, to_nearest_even);
+      std::memcpy(static_cast<void*>(dst + i), &packed, sizeof(packed));
+    }
+    for (; i < count; ++i) {
+      float value = first[i];
+      if constexpr (Multiplies) ((value *= static_cast<float>(rest[i])), ...);
+      else ((value += static_cast<float>(rest[i])), ...);
+      dst[i] = half(value);
+    }
+  }
+
   COHORT_AVX2_KERNEL static void widen(const bfloat16* src, float* dst, std::size_t count) noexcept {
     portable_arrays::widen(src, dst, count);
   }
@@ -99,6 +120,12 @@ struct avx2_arrays {
   static constexpr std::size_t lanes = 8;
   using floats = float __attribute__((vector_size(32)));
   using halves = short __attribute__((vector_size(16)));
+
+  [[gnu::target("avx2,f16c"), gnu::always_inline]] static inline floats load(const half* p) noexcept {
+    halves packed;
+    std::memcpy(&packed, p, sizeof(packed));
+    return __builtin_ia32_vcvtph2ps256(packed);
+  }
 };
 
 #undef COHORT_AVX2_KERNEL

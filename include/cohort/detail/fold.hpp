@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The array kernels behind every reduction: dst[i] = op(src[i], dst[i]), or the other way round, over whole arrays.
-// The only code that knows element type and functor together; what moves bytes calls it through a `reducer`.
+// The array kernels behind every reduction, as a `reducer`, through which code that moves bytes calls them: combining two
+// arrays or many (fold_many.hpp), and what functors do to each rank's contribution and to the result.
 #pragma once
 
 #include <cohort/check_reduction.hpp>
@@ -26,50 +26,6 @@ using collective::side;
 // enough that two arrays of floats of this length stay in the first-level cache.
 inline constexpr std::size_t fold_block = 128;
 
-template <side Side, class T, class Op>
-constexpr void combine_into(T& dst, const T& src, const Op& op) {
-  if constexpr (Side == side::left) dst = static_cast<T>(op(src, dst));
-  else dst = static_cast<T>(op(dst, src));
-}
-
-/// Each combination in the element type itself.
-template <side Side, class T, class Op>
-inline void fold_directly(T* __restrict dst, const T* __restrict src, std::size_t count, const Op& op) {
-  for (; count >= fold_block; count -= fold_block, dst += fold_block, src += fold_block) {
-    for (std::size_t i = 0; i < fold_block; ++i) combine_into<Side>(dst[i], src[i], op);
-  }
-  for (std::size_t i = 0; i < count; ++i) combine_into<Side>(dst[i], src[i], op);
-}
-
-/// Each combination in a wider type that a specialisation of `accumulator` asked for, then rounded.
-template <side Side, class Wide, class T, class Op>
-inline void fold_widened(T* __restrict dst, const T* __restrict src, std::size_t count, const Op& op) {
-  for (std::size_t i = 0; i < count; ++i) {
-    Wide present = static_cast<Wide>(dst[i]);
-    combine_into<Side>(present, static_cast<Wide>(src[i]), op);
-    dst[i] = static_cast<T>(present);
-  }
-}
-
-/// The 16-bit floats: a block is converted, combined in float and converted back, with one rounding. Inlined into
-/// its callers, so that the loop over the functor too is compiled for the instructions that they allow.
-template <class Arrays, side Side, class T, class Op>
-[[gnu::always_inline]] inline void fold_in_float(T* __restrict dst, const T* __restrict src, std::size_t count,
-                                                 const Op& op) {
-  alignas(64) float present[fold_block];
-  alignas(64) float arriving[fold_block];
-  for (; count >= fold_block; count -= fold_block, dst += fold_block, src += fold_block) {
-    Arrays::widen(dst, present, fold_block);
-    Arrays::widen(src, arriving, fold_block);
-    for (std::size_t i = 0; i < fold_block; ++i) combine_into<Side>(present[i], arriving[i], op);
-    Arrays::narrow(present, dst, fold_block);
-  }
-  Arrays::widen(dst, present, count);
-  Arrays::widen(src, arriving, count);
-  for (std::size_t i = 0; i < count; ++i) combine_into<Side>(present[i], arriving[i], op);
-  Arrays::narrow(present, dst, count);
-}
-
 /// dst[i] = f(src[i]) in float, with one rounding; dst may be src.
 template <class Arrays, class T, class Function>
 [[gnu::always_inline]] inline void map_in_float(T* dst, const T* src, std::size_t count, const Function& f) {
@@ -85,10 +41,6 @@ template <class Arrays, class T, class Function>
 }
 
 #if COHORT_HAS_AVX2_KERNELS
-template <side Side, class T, class Op>
-[[gnu::target("avx2,f16c")]] void fold_with_avx2(T* dst, const T* src, std::size_t count, const Op& op) {
-  fold_in_float<avx2_arrays, Side>(dst, src, count, op);
-}
 template <class T, class Function>
 [[gnu::target("avx2,f16c")]] void map_with_avx2(T* dst, const T* src, std::size_t count, const Function& f) {
   map_in_float<avx2_arrays>(dst, src, count, f);
@@ -97,27 +49,6 @@ template <class T, class Function>
 
 template <class Op, class T>
 inline constexpr bool reduces_in_float = half_float<T> && std::is_same_v<accumulator_t<Op, T>, float>;
-
-template <side Side, class T, class Op>
-void fold_on(T* dst, const T* src, std::size_t count, const Op& op) {
-  using wide = accumulator_t<Op, T>;
-  if constexpr (reduces_in_float<Op, T>) {
-#if COHORT_HAS_AVX2_KERNELS
-    if (avx2_arrays::available()) return fold_with_avx2<Side>(dst, src, count, op);
-#endif
-    fold_in_float<portable_arrays, Side>(dst, src, count, op);
-  } else if constexpr (std::is_same_v<wide, T>) {
-    fold_directly<Side>(dst, src, count, op);
-  } else {
-    fold_widened<Side, wide>(dst, src, count, op);
-  }
-}
-
-template <class T, class Op>
-void fold_applied(T* dst, const T* src, std::size_t count, side where, const Op& op) {
-  if (where == side::left) fold_on<side::left>(dst, src, count, op);
-  else fold_on<side::right>(dst, src, count, op);
-}
 
 /// The functor that is applied for the caller's: itself, or the shipped one that a std:: functor means.
 template <class T, class Op>
@@ -128,16 +59,6 @@ template <class T, class Op>
     static constexpr applied<Op, T> shipped{};
     return shipped;
   }
-}
-
-/// dst[i] = op(src[i], dst[i]) on side::left, op(dst[i], src[i]) on side::right, for arrays that do not overlap.
-///
-/// Needs:  dst and src aligned for T
-/// Order:  each element is one call, in float for the 16-bit floats under a shipped functor, rounded once
-/// Errors: what op throws; the elements before it have been combined, for 16-bit floats those of whole blocks
-template <class T, class Op>
-void fold(T* dst, const T* src, std::size_t count, side where, const Op& op) {
-  fold_applied(dst, src, count, where, applied_functor<T>(op));
 }
 
 /// dst[i] = f(src[i]), where dst may be src; in float where `InFloat`.
@@ -181,11 +102,21 @@ void on_aligned(std::byte* dst, const std::byte* src, std::size_t count, const K
   }
 }
 
+/// dst[i] = op(src[i], dst[i]) on side::left, op(dst[i], src[i]) on side::right, for arrays that do not overlap.
+///
+/// Order:  each element is one call, in float for the 16-bit floats under a shipped functor, rounded once
+/// Errors: what op throws; the elements before it have been combined, for 16-bit floats those of whole blocks
 template <class T, class Op>
 void fold_bytes(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, side where) {
-  on_aligned<T>(dst, src, elements, [&](T* to, const T* from, std::size_t count) {
-    fold_applied(to, from, count, where, *static_cast<const Op*>(op));
-  });
+  const std::byte* const in_order[] = {where == side::left ? src : dst, where == side::left ? dst : src};
+  fold_many_bytes<T, Op>(op, dst, in_order, 2, elements, false);
+}
+
+/// The same for arrays of elements and any functor that is a reduction.
+template <class T, class Op>
+void fold(T* dst, const T* src, std::size_t count, side where, const Op& op) {
+  fold_bytes<T, applied<Op, T>>(std::addressof(applied_functor<T>(op)), reinterpret_cast<std::byte*>(dst),
+                                reinterpret_cast<const std::byte*>(src), count, where);
 }
 
 template <class T, class Op>

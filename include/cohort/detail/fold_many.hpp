@@ -9,6 +9,7 @@
 #include <cohort/reduction.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,10 +25,16 @@
 #define COHORT_INDEPENDENT_ELEMENTS
 #endif
 
+#if defined(__clang__)
+// A user's functor may have loops that nothing vectorises: no reason to warn the user of our asking for it.
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
+
 namespace cohort::detail {
 
-/// As fold_block in fold.hpp, where a loop has no scratch memory.
-inline constexpr std::size_t fused_run = 128;
+/// g++ vectorises loops of known length at -O2 too. Short, as what is over is done one by one.
+inline constexpr std::size_t fused_run = 32;
 
 template <class Wide, class Op, class First, class... Rest>
 [[gnu::always_inline]] inline Wide combine_all(const Op& op, std::size_t i, const First* first, const Rest*... rest) {
@@ -49,22 +56,97 @@ template <class Wide, class To, class Op, class... From>
   for (; at < count; ++at) dst[at] = static_cast<To>(combine_all<Wide>(op, at, sources...));
 }
 
+/// Two bfloat16 in a word of memory: both are floats after one instruction, and no lane changes its place.
+struct bfloat16_pair {
+  using word [[gnu::may_alias, gnu::aligned(2)]] = std::uint32_t;
+
+  [[nodiscard]] static constexpr float lower(std::uint32_t both) noexcept { return std::bit_cast<float>(both << 16); }
+  [[nodiscard]] static constexpr float upper(std::uint32_t both) noexcept {
+    return std::bit_cast<float>(both & 0xffff0000u);
+  }
+  /// The upper half is the bfloat16 that `value` is rounded to.
+  [[nodiscard]] static constexpr std::uint32_t rounded(float value) noexcept {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t is_nan = value != value ? 0xffffffffu : 0u;
+    return ((bits + 0x7fffu + ((bits >> 16) & 1u)) & ~is_nan) | ((bits | 0x00400000u) & is_nan);
+  }
+  template <class Op, class... Words>
+  [[gnu::always_inline]] static inline std::uint32_t combine(const Op& op, std::uint32_t first, Words... rest) {
+    float low = lower(first), high = upper(first);
+    ((low = static_cast<float>(op(low, lower(rest)))), ...);
+    ((high = static_cast<float>(op(high, upper(rest)))), ...);
+    return (rounded(low) >> 16) | (rounded(high) & 0xffff0000u);
+  }
+};
+
+/// fold_fused for bfloat16 that are combined in float.
+template <class Op, class... From>
+[[gnu::always_inline]] inline void fold_pairs(bfloat16* dst, std::size_t count, const Op& op, const From*... sources) {
+  using word = bfloat16_pair::word;
+  constexpr std::size_t run = 64;
+  std::size_t at = 0;
+  for (; count - at >= 2 * run; at += 2 * run) {
+    word* const to = reinterpret_cast<word*>(dst + at);
+    COHORT_INDEPENDENT_ELEMENTS
+    for (std::size_t i = 0; i < run; ++i) {
+      to[i] = bfloat16_pair::combine(op, reinterpret_cast<const word*>(sources + at)[i]...);
+    }
+  }
+  for (; at < count; ++at) dst[at] = static_cast<bfloat16>(combine_all<float>(op, at, sources...));
+}
+
+/// Whether op(a, b) is a + b or a * b whatever the floats: then vectors of them can be combined without it.
+template <class Op>
+inline constexpr bool adds_floats = std::is_same_v<Op, sum> || std::is_same_v<Op, average>;
+template <class Factor>
+inline constexpr bool adds_floats<premultiplied_sum<Factor>> = true;
+template <class Op>
+inline constexpr bool multiplies_floats = std::is_same_v<Op, product>;
+
+/// The loop over the elements of any number of sources, for one element type.
+template <class Arrays, class T, class Op, class... From>
+[[gnu::always_inline]] inline void fold_loop(T* dst, std::size_t n, const Op& op, const From*... sources) {
+  if constexpr (std::is_same_v<T, bfloat16> && std::is_same_v<accumulator_t<Op, T>, float>) {
+    fold_pairs(dst, n, op, sources...);
+  } else if constexpr (std::is_same_v<T, half> && std::is_same_v<accumulator_t<Op, T>, float>) {
+    Arrays::template combine<multiplies_floats<Op>>(dst, n, sources...);
+  } else {
+    fold_fused<T>(dst, n, op, sources...);
+  }
+}
+
+/// Whether fold_loop knows elements of T; others are converted first, by fold_rows.
+template <class Arrays, class T, class Op>
+inline constexpr bool has_fold_loop = std::is_same_v<accumulator_t<Op, T>, T> ||
+                                      (std::is_same_v<accumulator_t<Op, T>, float> &&
+                                       (std::is_same_v<T, bfloat16> ||
+                                        (std::is_same_v<T, half> && !std::is_same_v<Arrays, portable_arrays> &&
+                                         (adds_floats<Op> || multiplies_floats<Op>))));
+
+// Where the loops are compiled for AVX2 too, the others are for old processors: one for two operands will do, and saves
+// half of the time that a reduction takes to compile.
+template <class Arrays>
+inline constexpr bool only_pairs = COHORT_HAS_AVX2_KERNELS&& std::is_same_v<Arrays, portable_arrays>;
+
 /// How many of `k` sources one pass takes: the number of operands for which there is a loop.
-[[nodiscard]] constexpr int operands_of_pass(int k) noexcept { return k >= 8 ? 8 : k >= 4 ? 4 : k; }
+template <class Arrays>
+[[nodiscard]] constexpr int operands_of_pass(int k) noexcept {
+  return only_pairs<Arrays> ? 2 : k >= 8 ? 8 : k >= 4 ? 4 : k;
+}
 
 /// One pass over `first` and, from their elements `at` on, as many of the `k` - 1 others as operands_of_pass says.
-template <class Wide, class T, class Op>
+template <class Arrays, class T, class Op>
 [[gnu::always_inline]] inline void fold_pass(T* dst, const T* first, const T* const* s, std::size_t at, int k,
                                              std::size_t n, const Op& op) {
-  if (k >= 8) {
-    fold_fused<Wide>(dst, n, op, first, s[0] + at, s[1] + at, s[2] + at, s[3] + at, s[4] + at, s[5] + at, s[6] + at);
-  } else if (k >= 4) {
-    fold_fused<Wide>(dst, n, op, first, s[0] + at, s[1] + at, s[2] + at);
-  } else if (k == 3) {
-    fold_fused<Wide>(dst, n, op, first, s[0] + at, s[1] + at);
-  } else {
-    fold_fused<Wide>(dst, n, op, first, s[0] + at);
+  if constexpr (!only_pairs<Arrays>) {
+    if (k >= 8) {
+      return fold_loop<Arrays>(dst, n, op, first, s[0] + at, s[1] + at, s[2] + at, s[3] + at, s[4] + at, s[5] + at,
+                               s[6] + at);
+    }
+    if (k >= 4) return fold_loop<Arrays>(dst, n, op, first, s[0] + at, s[1] + at, s[2] + at);
+    if (k == 3) return fold_loop<Arrays>(dst, n, op, first, s[0] + at, s[1] + at);
   }
+  fold_loop<Arrays>(dst, n, op, first, s[0] + at);
 }
 
 /// Memory for elements that need no default constructor.
@@ -78,23 +160,29 @@ struct block_memory {
 template <class T>
 inline constexpr std::size_t many_block = std::max<std::size_t>(1, 4096 / sizeof(T));
 
-/// A block of any number of sources, in passes. What is not the last of them leaves its result in memory of its own,
-/// as dst may be a source that is still to be read.
-template <class T, class Op>
-[[gnu::always_inline]] inline void fold_passes(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
+/// Any number of sources, in passes, block by block where one does not suffice. What is not the last of them leaves its
+/// result in memory of its own, as dst may be a source that is still to be read. Needs k >= 2.
+template <class Arrays, class T, class Op>
+[[gnu::always_inline]] inline void fold_passes(T* dst, const T* const* sources, std::size_t at, int k, std::size_t n,
                                                const Op& op) {
   block_memory<T, many_block<T>> scratch;
-  const T* first = *s++ + at;
-  for (int taken = operands_of_pass(k); taken < k; taken = operands_of_pass(k)) {
-    fold_pass<T>(scratch.data(), first, s, at, k, n, op);
-    first = scratch.data();
-    s += taken - 1;
-    k -= taken - 1;
+  const std::size_t block = operands_of_pass<Arrays>(k) == k ? n : many_block<T>;
+  for (std::size_t done = 0; done < n;) {
+    const std::size_t count = std::min(block, n - done);
+    const T* first = sources[0] + at + done;
+    int next = 1;
+    for (bool last = false; !last;) {
+      const int taken = operands_of_pass<Arrays>(k - next + 1);
+      last = next + taken - 1 == k;
+      fold_pass<Arrays>(last ? dst + done : scratch.data(), first, sources + next, at + done, taken, count, op);
+      first = scratch.data();
+      next += taken - 1;
+    }
+    done += count;
   }
-  fold_pass<T>(dst, first, s, at, k, n, op);
 }
 
-/// A block of elements that are combined in a wider type: rows of the sources are converted, combined there and
+/// The same for elements that are combined in a wider type: rows of the sources are converted, combined there and
 /// converted back, with one rounding.
 template <class Arrays, class Wide, class T, class Op>
 [[gnu::always_inline]] inline void fold_rows(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
@@ -104,21 +192,21 @@ template <class Arrays, class Wide, class T, class Op>
   block_memory<Wide, row * rows> memory;
   const Wide* wide[rows];
   for (int j = 0; j < rows; ++j) wide[j] = memory.data() + static_cast<std::size_t>(j) * row;
-  const auto widen = [&memory](int j, const T* from, std::size_t count) {
-    Wide* const to = memory.data() + static_cast<std::size_t>(j) * row;
-    if constexpr (half_float<T>) {
-      Arrays::widen(from, to, count);
-    } else {
-      for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<Wide>(from[i]);
-    }
-  };
   for (std::size_t done = 0; done < n; done += row) {
     const std::size_t count = std::min(row, n - done);
-    widen(0, s[0] + at + done, count);
-    for (int next = 1; next < k;) {
-      const int taken = std::min(rows - 1, k - next);
-      for (int j = 1; j <= taken; ++j) widen(j, s[next + j - 1] + at + done, count);
-      fold_passes(memory.data(), wide, 0, taken + 1, count, op);
+    for (int next = 0; next < k;) {
+      const int held = next == 0 ? 0 : 1;  // what has been combined so far is in the first row
+      const int taken = std::min(rows - held, k - next);
+      for (int j = 0; j < taken; ++j) {
+        const T* const from = s[next + j] + at + done;
+        Wide* const to = memory.data() + static_cast<std::size_t>(held + j) * row;
+        if constexpr (half_float<T>) {
+          Arrays::widen(from, to, count);
+        } else {
+          for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<Wide>(from[i]);
+        }
+      }
+      if (held + taken > 1) fold_passes<Arrays>(memory.data(), wide, 0, held + taken, count, op);
       next += taken;
     }
     if constexpr (half_float<T>) {
@@ -129,15 +217,39 @@ template <class Arrays, class Wide, class T, class Op>
   }
 }
 
-/// Sources aligned for T, at least two of them.
 template <class Arrays, class T, class Op>
-[[gnu::always_inline]] inline void fold_aligned(T* dst, const T* const* sources, int k, std::size_t count,
-                                                bool streaming, const Op& op) {
+[[gnu::always_inline]] inline void fold_sources(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
+                                                const Op& op) {
   using wide = accumulator_t<Op, T>;
-  const auto block = [&](T* to, std::size_t at, std::size_t n) {
-    if constexpr (std::is_same_v<wide, T>) fold_passes(to, sources, at, k, n, op);
-    else fold_rows<Arrays, wide>(to, sources, at, k, n, op);
-  };
+  if constexpr (std::is_same_v<wide, T>) {
+    fold_passes<Arrays>(dst, s, at, k, n, op);
+  } else {
+    if constexpr (has_fold_loop<Arrays, T, Op>) {
+      if (operands_of_pass<Arrays>(k) == k) return fold_pass<Arrays>(dst, s[0] + at, s + 1, at, k, n, op);
+    }
+    fold_rows<Arrays, wide>(dst, s, at, k, n, op);
+  }
+}
+
+template <class T, class Op>
+void fold_sources_portably(T* dst, const T* const* s, std::size_t at, int k, std::size_t n, const Op& op) {
+  fold_sources<portable_arrays>(dst, s, at, k, n, op);
+}
+#if COHORT_HAS_AVX2_KERNELS
+template <class T, class Op>
+[[gnu::target("avx2,f16c")]] void fold_sources_with_avx2(T* dst, const T* const* s, std::size_t at, int k,
+                                                         std::size_t n, const Op& op) {
+  fold_sources<avx2_arrays>(dst, s, at, k, n, op);
+}
+#endif
+
+/// Sources aligned for T, at least two of them.
+template <class T, class Op>
+void fold_aligned(T* dst, const T* const* sources, int k, std::size_t count, bool streaming, const Op& op) {
+  auto* fold_block_of = &fold_sources_portably<T, Op>;
+#if COHORT_HAS_AVX2_KERNELS
+  if (avx2_arrays::available()) fold_block_of = &fold_sources_with_avx2<T, Op>;
+#endif
   if constexpr (stream_line % sizeof(T) == 0) {
     if (streaming) {
       block_memory<T, many_block<T>> result;
@@ -145,34 +257,48 @@ template <class Arrays, class T, class Op>
       const std::size_t lead = (stream_line - reinterpret_cast<std::uintptr_t>(dst) % stream_line) % stream_line;
       std::size_t n = std::min(lead / sizeof(T), count);
       for (std::size_t at = 0; at < count; at += n, n = std::min(many_block<T>, count - at)) {
-        block(result.data(), at, n);
+        if (n == 0) continue;
+        fold_block_of(result.data(), sources, at, k, n, op);
         stream_copy(reinterpret_cast<std::byte*>(dst + at), result.bytes, n * sizeof(T));
       }
       stream_fence();
       return;
     }
   }
-  if constexpr (std::is_same_v<wide, T>) {
-    if (operands_of_pass(k) == k) return fold_pass<T>(dst, sources[0], sources + 1, 0, k, count, op);
-  }
-  for (std::size_t at = 0; at < count;) {
-    const std::size_t n = std::min(many_block<T>, count - at);
-    block(dst + at, at, n);
-    at += n;
-  }
+  fold_block_of(dst, sources, 0, k, count, op);
 }
 
-#if COHORT_HAS_AVX2_KERNELS
+/// Element by element: so few that choosing a kernel would take longer.
 template <class T, class Op>
-[[gnu::target("avx2,f16c")]] void fold_aligned_with_avx2(T* dst, const T* const* sources, int k, std::size_t count,
-                                                         bool streaming, const Op& op) {
-  fold_aligned<avx2_arrays>(dst, sources, k, count, streaming, op);
+void fold_elements(T* dst, const T* const* sources, int k, std::size_t count, const Op& op) {
+  using wide = accumulator_t<Op, T>;
+  for (std::size_t i = 0; i < count; ++i) {
+    wide value = static_cast<wide>(sources[0][i]);
+    for (int j = 1; j < k; ++j) value = static_cast<wide>(op(value, static_cast<wide>(sources[j][i])));
+    dst[i] = static_cast<T>(value);
+  }
 }
-#endif
 
-/// Sources at any address: element by element.
+/// Sources at any address: up to eight by pieces in aligned memory, more of them element by element.
 template <class T, class Op>
 void fold_misaligned(std::byte* dst, const std::byte* const* sources, int k, std::size_t count, const Op& op) {
+  constexpr int most = 8;
+  constexpr std::size_t piece = std::max<std::size_t>(1, 512 / sizeof(T));
+  if (k <= most) {
+    block_memory<T, piece * most> memory;
+    const T* aligned[most];
+    for (std::size_t at = 0; at < count; at += piece) {
+      const std::size_t n = std::min(piece, count - at);
+      for (int j = 0; j < k; ++j) {
+        T* const row = memory.data() + static_cast<std::size_t>(j) * piece;
+        std::memcpy(static_cast<void*>(row), sources[j] + at * sizeof(T), n * sizeof(T));
+        aligned[j] = row;
+      }
+      fold_aligned(memory.data(), aligned, k, n, false, op);
+      std::memcpy(dst + at * sizeof(T), memory.bytes, n * sizeof(T));
+    }
+    return;
+  }
   using wide = accumulator_t<Op, T>;
   alignas(T) std::byte one[sizeof(T)];
   const auto element = [&](int j, std::size_t i) -> wide {
@@ -207,16 +333,19 @@ void fold_many_bytes(const void* functor, std::byte* dst, const std::byte* const
     return;
   }
   const Op& op = *static_cast<const Op*>(functor);
+  constexpr std::size_t few = 8;
   const auto misaligned = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % alignof(T) != 0; };
   if (misaligned(dst) || std::any_of(sources, sources + k, misaligned)) {
     return fold_misaligned<T>(dst, sources, k, count, op);
   }
   T* const to = reinterpret_cast<T*>(dst);
   const auto from = reinterpret_cast<const T* const*>(sources);
-#if COHORT_HAS_AVX2_KERNELS
-  if (avx2_arrays::available()) return fold_aligned_with_avx2(to, from, k, count, streaming, op);
-#endif
-  fold_aligned<portable_arrays>(to, from, k, count, streaming, op);
+  if (count <= few) return fold_elements(to, from, k, count, op);
+  fold_aligned(to, from, k, count, streaming, op);
 }
 
 }  // namespace cohort::detail
+
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif

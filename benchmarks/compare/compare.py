@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Measures cohort and its peers in one run: for every operation, size and number of ranks all libraries take turns,
+batch by batch, so that what else the machine does disturbs them alike. Called by ../compare.sh, which builds the drivers."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import jobs
+import report
+
+OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter",
+              "barrier", "scan", "latency", "bandwidth"]
+ALL_REDUCE_SIZES = [8, 64, 512, 4096, 16384, 65536, 262144, 1048576, 2097152, 4194304, 16777216, 67108864]
+OTHER_SIZES = [8, 65536, 4194304]
+P2P_SIZES = [8, 4096, 65536, 1048576, 4194304]
+UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def size_of(text):
+    digits = text.rstrip("KMGB")
+    unit = text[len(digits):].replace("iB", "").rstrip("B") or ""
+    if not digits.isdigit() or unit not in UNITS:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size; write for example 8, 64K or 4M")
+    return int(digits) * UNITS[unit]
+
+
+def list_of(kind):
+    return lambda text: [kind(each) for each in text.split(",") if each]
+
+
+def choices(allowed):
+    def one(text):
+        if text not in allowed:
+            raise argparse.ArgumentTypeError(f"'{text}' is not one of {', '.join(allowed)}")
+        return text
+    return list_of(one)
+
+
+def parse(words):
+    p = argparse.ArgumentParser(prog="compare.sh", description="Measure cohort and its peers in one run.",
+                                formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    p.add_argument("--ops", type=choices(OPERATIONS), default=OPERATIONS, help="operations, separated by commas")
+    p.add_argument("--sizes", type=list_of(size_of), default=None, help="as in 8,64K,4M; left out: those of the targets")
+    p.add_argument("--ranks", type=list_of(int), default=[2, 4, 8], help="numbers of ranks")
+    p.add_argument("--transport", type=choices(["shm", "tcp"]), default=["shm", "tcp"], help="shm, tcp or both")
+    p.add_argument("--peers", type=choices(["openmpi", "mpich", "gloo"]), default=["openmpi", "mpich", "gloo"])
+    p.add_argument("--type", choices=["float", "bfloat16"], default="float", help="element type")
+    p.add_argument("--functor", choices=["sum", "user"], default="sum", help="user: one that no library knows")
+    p.add_argument("--rounds", type=int, default=11, help="turns of every library at a cell")
+    p.add_argument("--batch-ms", type=float, default=4.0, help="aim for batches of this length")
+    p.add_argument("--quick", action="store_true", help="5 rounds of 2 ms: for tuning, not for claims")
+    p.add_argument("--bin", required=True, help=argparse.SUPPRESS)
+    p.add_argument("--output", default=None, help="folder for the results; left out: none are written")
+    p.add_argument("--name", default="comparison", help="of the files there")
+    options = p.parse_args(words)
+    if options.quick:
+        options.rounds, options.batch_ms = 5, 2.0
+    if any(n < 2 for n in options.ranks) or options.rounds < 1:
+        p.error("at least 2 ranks and 1 round")
+    return options
+
+
+def sizes_of(operation, ranks, options):
+    if operation == "barrier":
+        return [0]
+    if options.sizes is not None:
+        return options.sizes
+    if operation == "all_reduce":
+        return ALL_REDUCE_SIZES
+    return P2P_SIZES if operation in ("latency", "bandwidth") else OTHER_SIZES
+
+
+def start_jobs(options, ranks, transport):
+    running = {}
+    for library in ["cohort"] + options.peers:
+        program = os.path.join(options.bin, library)
+        if not os.path.exists(program):
+            print(f"skipped: {library} is not installed", flush=True)
+            continue
+        try:
+            running[library] = jobs.Job(library, program, ranks, transport)
+        except (jobs.Failed, OSError) as why:
+            print(f"skipped: {why}", flush=True)
+    return running
+
+
+def calls_for(job, cell, options):
+    """How many calls make a batch of the length aimed for; found by batches that grow."""
+    calls = 1
+    while True:
+        seconds, _ = job.batch(*cell, warm=1, calls=calls)
+        wanted = int(options.batch_ms / 1000 / max(seconds, 1e-9))
+        if wanted <= calls * 2 or calls >= 100000:
+            return max(1, min(wanted, 100000))
+        calls = min(wanted, calls * 20, 100000)
+
+
+def measure(running, cell, options, trouble):
+    """Lets the libraries take turns. Result: library -> times of its batches in microseconds per call."""
+    calls, times, wrong = {}, {}, {}
+    for library, job in list(running.items()):
+        try:
+            calls[library] = calls_for(job, cell, options)
+            times[library], wrong[library] = [], 0
+        except jobs.Unsupported:
+            continue
+        except (jobs.Failed, OSError) as why:
+            trouble.append(f"{why}")
+            print(f"  {why}: left out from here on", flush=True)
+            running.pop(library).close()
+    for turn in range(options.rounds):
+        # Each round starts with another library, so that none always follows the same one.
+        order = [l for l in times if l in running]
+        order = order[turn % len(order):] + order[:turn % len(order)] if order else order
+        for library in order:
+            warm = max(1, min(20, calls[library] // 4))
+            try:
+                seconds, bad = running[library].batch(*cell, warm=warm, calls=calls[library])
+            except (jobs.Failed, OSError) as why:
+                trouble.append(f"{why}")
+                running.pop(library).close()
+                times.pop(library)
+                continue
+            times[library].append(seconds * 1e6)
+            wrong[library] += bad
+    return times, wrong
+
+
+def summary(times):
+    """Median, minimum, and first and third quartile."""
+    ordered = sorted(times)
+    quarter = len(ordered) // 4
+    return {"median": statistics.median(ordered), "min": ordered[0], "q1": ordered[quarter],
+            "q3": ordered[-1 - quarter], "batches": len(ordered)}
+
+
+def ratio(peer, own):
+    """Peer time over cohort time: of the medians, and the quartiles of the rounds' own ratios."""
+    each = sorted(p / o for p, o in zip(peer, own))
+    quarter = len(each) // 4
+    return {"ratio": statistics.median(peer) / statistics.median(own), "q1": each[quarter], "q3": each[-1 - quarter]}
+
+
+def floors(options):
+    """What the machine allows without any library, measured now."""
+    program = os.path.join(options.bin, "floors")
+    done = subprocess.run([program, "--json"], capture_output=True, text=True, timeout=120, check=True)
+    return json.loads(done.stdout)
+
+
+def main(words):
+    options = parse(words)
+    rows, trouble, began = [], [], time.time()
+    print(f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} processors", flush=True)
+    limits = [] if options.quick else floors(options)
+    for each in limits:
+        print(report.floor_line(each), flush=True)
+    print(report.header_line(), flush=True)
+    for transport in options.transport:
+        for ranks in options.ranks:
+            running = start_jobs(options, ranks, transport)
+            if "cohort" not in running:
+                sys.exit("compare.sh: cohort's own driver did not start")
+            try:
+                for operation in options.ops:
+                    for size in sizes_of(operation, ranks, options):
+                        cell = (operation, size, options.type, options.functor)
+                        times, wrong = measure(running, cell, options, trouble)
+                        row = {"transport": transport, "ranks": ranks, "operation": operation, "bytes": size,
+                               "type": options.type, "functor": options.functor, "wrong": wrong,
+                               "times": {l: summary(t) for l, t in times.items() if t}, "ratios": {}}
+                        for library, each in times.items():
+                            if library != "cohort" and each and times.get("cohort"):
+                                row["ratios"][library] = ratio(each, times["cohort"])
+                        rows.append(row)
+                        print(report.line(row), flush=True)
+                        if "cohort" not in running:
+                            sys.exit("compare.sh: cohort's driver failed: " + trouble[-1])
+            finally:
+                for job in running.values():
+                    job.close()
+    for each in trouble:
+        print("trouble: " + each)
+    if options.output:
+        report.write(options, rows, limits, trouble, time.time() - began)
+    if any(count for row in rows for count in row["wrong"].values()):
+        sys.exit("compare.sh: some results were wrong")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSL-1.0
+"""What a comparison found, as lines on the terminal, Markdown, CSV, JSON and plots."""
+import csv
+import json
+import os
+import platform
+import subprocess
+import time
+
+LIBRARIES = ["cohort", "openmpi", "mpich", "gloo"]
+TITLES = {"cohort": "cohort", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo"}
+
+
+def size_text(count):
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= factor and count % factor == 0:
+            return f"{count // factor} {unit}"
+    return f"{count} B"
+
+
+def time_text(microseconds):
+    digits = 3 if microseconds < 10 else 2 if microseconds < 100 else 1 if microseconds < 1000 else 0
+    return f"{microseconds:.{digits}f}"
+
+
+def best_peer(row):
+    """The peer that was fastest, whose ratio counts."""
+    peers = [l for l in row["ratios"]]
+    return min(peers, key=lambda l: row["times"][l]["median"]) if peers else None
+
+
+def header_line():
+    names = "".join(f"{TITLES[l] + ' us':>14}" for l in LIBRARIES)
+    return f"{'':4}{'P':>2} {'operation':<15}{'size':>8}{names}   fastest peer / cohort (quartiles)"
+
+
+def line(row):
+    text = f"{row['transport']:<4}{row['ranks']:>2} {row['operation']:<15}{size_text(row['bytes']):>8}"
+    for library in LIBRARIES:
+        found = row["times"].get(library)
+        text += f"{time_text(found['median']) if found else '-':>14}"
+    best = best_peer(row)
+    if best:
+        r = row["ratios"][best]
+        text += f"   {r['ratio']:.2f} ({r['q1']:.2f} to {r['q3']:.2f}) {TITLES[best]}"
+    bad = {l: n for l, n in row["wrong"].items() if n}
+    return text + (f"   WRONG {bad}" if bad else "")
+
+
+def floor_line(floor):
+    return f"floor: {floor['name']}: {floor['median']:.3f} {floor['unit']} (best {floor['best']:.3f})"
+
+
+def first_line(words):
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
+        return (done.stdout or done.stderr).strip().splitlines()[0]
+    except (OSError, IndexError, subprocess.TimeoutExpired):
+        return "absent"
+
+
+def machine():
+    model, flags = "unknown", ""
+    with open("/proc/cpuinfo", encoding="utf-8") as text:
+        for each in text:
+            if each.startswith("model name"):
+                model = each.split(":", 1)[1].strip()
+            elif each.startswith("flags"):
+                flags = each.split(":", 1)[1]
+    with open("/proc/meminfo", encoding="utf-8") as text:
+        memory = int(text.readline().split()[1]) // (1 << 20)
+    control = "/proc/sys/net/ipv4/tcp_congestion_control"
+    with open(control, encoding="utf-8") as text:
+        congestion = text.read().strip()
+    return {
+        "processor": model, "processors": len(os.sched_getaffinity(0)),
+        "vectors": " ".join(f for f in ("avx2", "f16c", "avx512f", "avx512_bf16", "avx512_fp16") if f" {f}" in flags),
+        "memory": f"{memory} GiB", "kernel": platform.release(), "TCP congestion control": congestion,
+        "load at the end": " ".join(f"{x:.2f}" for x in os.getloadavg()),
+        "compiler": first_line(["g++", "--version"]),
+        "Open MPI": first_line(["mpirun.openmpi", "--version"]), "MPICH": first_line(["mpichversion"]),
+        "Gloo": first_line(["dpkg-query", "-W", "libgloo-dev"]),
+    }
+
+
+def markdown(options, rows, limits, trouble, seconds, about):
+    out = [f"# {options.name}: cohort and its peers in one run", ""]
+    out += [f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, {seconds / 60:.0f} minutes; elements "
+            f"{options.type}, functor {options.functor}.", ""]
+    out += ["| | |", "| --- | --- |"] + [f"| {k} | {v} |" for k, v in about.items()] + [""]
+    if limits:
+        out += ["| without any library | median | best |", "| --- | ---: | ---: |"]
+        out += [f"| {f['name']} | {f['median']:.3f} {f['unit']} | {f['best']:.3f} {f['unit']} |" for f in limits] + [""]
+    out += ["Medians in microseconds per call, the slowest rank's, over batches of back-to-back calls in which the "
+            f"libraries take turns ({options.rounds} rounds). Rooted operations rotate their root. A size is the larger "
+            "of one rank's input and output. `latency` is half a round trip, `bandwidth` the time of a message in a "
+            "window of up to 64. The last column is the fastest peer's median over cohort's, with the quartiles of the "
+            "rounds; Gloo has TCP alone.", ""]
+    for transport, ranks in dict.fromkeys((r["transport"], r["ranks"]) for r in rows):
+        out += [f"## {'Shared memory' if transport == 'shm' else 'Loopback TCP'}, {ranks} ranks", "",
+                "| operation | size | " + " | ".join(TITLES[l] for l in LIBRARIES) + " | fastest peer / cohort |",
+                "| --- | ---: |" + " ---: |" * len(LIBRARIES) + " :--- |"]
+        for row in (r for r in rows if (r["transport"], r["ranks"]) == (transport, ranks)):
+            cells = [time_text(row["times"][l]["median"]) if l in row["times"] else "-" for l in LIBRARIES]
+            best = best_peer(row)
+            r = row["ratios"].get(best)
+            last = f"**{r['ratio']:.2f}** ({r['q1']:.2f} to {r['q3']:.2f}), {TITLES[best]}" if best else "-"
+            out += [f"| {row['operation']} | {size_text(row['bytes'])} | " + " | ".join(cells) + f" | {last} |"]
+        out += [""]
+    wrong = sum(n for r in rows for n in r["wrong"].values())
+    out += [f"Wrong elements: {wrong}."] + [f"Trouble: {each}." for each in trouble]
+    return "\n".join(out) + "\n"
+
+
+def write(options, rows, limits, trouble, seconds):
+    os.makedirs(options.output, exist_ok=True)
+    about = machine()
+    stem = os.path.join(options.output, options.name)
+    with open(stem + ".md", "w", encoding="utf-8") as text:
+        text.write(markdown(options, rows, limits, trouble, seconds, about))
+    with open(stem + ".json", "w", encoding="utf-8") as text:
+        json.dump({"machine": about, "type": options.type, "functor": options.functor, "rounds": options.rounds,
+                   "floors": limits, "rows": rows, "trouble": trouble}, text, indent=1)
+    with open(stem + ".csv", "w", encoding="utf-8", newline="") as text:
+        table = csv.writer(text)
+        table.writerow(["transport", "ranks", "operation", "bytes", "type", "functor", "library", "median_us", "min_us",
+                        "q1_us", "q3_us", "batches", "wrong", "ratio_to_cohort"])
+        for row in rows:
+            for library, t in row["times"].items():
+                r = row["ratios"].get(library)
+                table.writerow([row["transport"], row["ranks"], row["operation"], row["bytes"], row["type"],
+                                row["functor"], library] + [f"{t[k]:.4f}" for k in ("median", "min", "q1", "q3")] +
+                               [t["batches"], row["wrong"].get(library, 0), f"{r['ratio']:.4f}" if r else ""])
+    print(f"written: {stem}.md, .csv, .json")
+    plot(options, rows, stem)
+
+
+def plot(options, rows, stem):
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        print("skipped: plots, as matplotlib is not installed (Debian: python3-matplotlib)")
+        return
+    for operation in dict.fromkeys(r["operation"] for r in rows):
+        cells = [r for r in rows if r["operation"] == operation]
+        cases = list(dict.fromkeys((r["transport"], r["ranks"]) for r in cells))
+        if len({r["bytes"] for r in cells}) < 2:
+            continue
+        columns = min(3, len(cases))
+        lines = (len(cases) + columns - 1) // columns
+        figure, axes = pyplot.subplots(lines, columns, figsize=(5 * columns, 3.8 * lines), squeeze=False)
+        for axis in axes.flat[len(cases):]:
+            axis.set_visible(False)
+        for axis, (transport, ranks) in zip(axes.flat, cases):
+            for library in LIBRARIES:
+                points = [(r["bytes"], r["times"][library]) for r in cells
+                          if (r["transport"], r["ranks"]) == (transport, ranks) and library in r["times"]]
+                if not points:
+                    continue
+                x = [p[0] for p in points]
+                axis.plot(x, [p[1]["median"] for p in points], marker="o", markersize=3, label=TITLES[library],
+                          linewidth=2.2 if library == "cohort" else 1.2)
+                axis.fill_between(x, [p[1]["q1"] for p in points], [p[1]["q3"] for p in points], alpha=0.15)
+            axis.set_xscale("log", base=2)
+            axis.set_yscale("log")
+            axis.set_title(f"{operation}, {'shared memory' if transport == 'shm' else 'loopback TCP'}, {ranks} ranks")
+            axis.set_xlabel("bytes")
+            axis.set_ylabel("µs per call")
+            axis.grid(True, which="major", alpha=0.3)
+            axis.legend(fontsize=8)
+        figure.tight_layout()
+        figure.savefig(f"{stem}_{operation}.png", dpi=110)
+        pyplot.close(figure)
+    print(f"written: {stem}_*.png")

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSL-1.0
+// `cohort bench`: under a launcher it is a rank of the measurement; else it starts ranks of itself as `cohort run` does.
+#include "../arguments.hpp"
+#include "../command.hpp"
+#include "../run/host_setup.hpp"
+#include "../run/job.hpp"
+#include "../run/options.hpp"
+#include "../run/supervisor.hpp"
+#include "measure.hpp"
+#include "options.hpp"
+#include "report.hpp"
+#include "workload.hpp"
+
+#include <cohort/launch.hpp>
+#include <cohort/run.hpp>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+
+namespace cohort::tool {
+
+std::vector<workload> make_workloads(world_type& world, const bench_options& options, std::size_t bytes) {
+  switch (options.type) {
+    case element_kind::float64: return workloads_of<double>(world, options, bytes);
+    case element_kind::half: return workloads_of<half>(world, options, bytes);
+    case element_kind::bfloat16: return workloads_of<bfloat16>(world, options, bytes);
+    case element_kind::int8: return workloads_of<std::int8_t>(world, options, bytes);
+    case element_kind::int16: return workloads_of<std::int16_t>(world, options, bytes);
+    case element_kind::int32: return workloads_of<std::int32_t>(world, options, bytes);
+    case element_kind::int64: return workloads_of<std::int64_t>(world, options, bytes);
+    default: return workloads_of<float>(world, options, bytes);
+  }
+}
+
+namespace {
+
+constexpr const char* name = "cohort bench";
+
+bool started_by_a_launcher() {
+  const environment env;
+  return std::any_of(std::begin(env_sources), std::end(env_sources),
+                     [&](const env_source& source) { return is_detected(source, env); });
+}
+
+void check_against_world(const bench_options& options, int ranks) {
+  if (options.ranks && *options.ranks != ranks) {
+    throw std::invalid_argument("-n " + std::to_string(*options.ranks) + ": the launcher has started " +
+                                std::to_string(ranks) + " ranks; leave -n out under a launcher");
+  }
+  if (options.root && *options.root >= ranks) {
+    throw std::invalid_argument("--root " + std::to_string(*options.root) + ": expected 0.." +
+                                std::to_string(ranks - 1));
+  }
+  if (!options.kind && ranks < 2) throw std::invalid_argument("p2p needs at least 2 ranks, and there is 1");
+}
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+int measure_all(world_type& world, const bench_options& options) {
+  const bool speaks = world.rank() == 0;
+  const bool as_it_grows = speaks && options.format != format_kind::json;
+  if (as_it_grows && options.explain && options.format == format_kind::table) {
+    print("# the first row that applies to an operation is taken:\n" + world.algorithms().to_string() + "\n");
+  }
+  if (as_it_grows) print(bench_heading(options, world.size()));
+  std::vector<bench_row> rows;
+  long wrong = 0;
+  for (const std::size_t bytes : sizes_of(options)) {
+    for (const workload& each : make_workloads(world, options, bytes)) {
+      const bench_row row = measure_cell(world, options, each);
+      wrong += row.wrong;
+      if (as_it_grows) print(bench_line(options, world.size(), row));
+      rows.push_back(row);
+    }
+  }
+  if (!speaks) return 0;
+  if (options.format == format_kind::json) print(bench_json(options, world.size(), rows));
+  if (options.plot) {
+    const std::string trouble = draw_bench(options, bench_json(options, world.size(), rows));
+    if (!trouble.empty()) throw std::runtime_error(trouble);
+  }
+  if (wrong == 0) return 0;
+  std::fprintf(stderr, "%s: %ld elements were wrong\n", name, wrong);
+  return 1;
+}
+
+int be_a_rank(const bench_options& options) {
+  const launch_info place = launch_from_environment();
+  try {
+    check_against_world(options, place.world_size);
+  } catch (const std::invalid_argument& mistake) {
+    return place.rank == 0 ? usage_error(name, mistake.what()) : exit_code::usage;  // said once
+  }
+  if (options.transport != transport_kind::automatic) {
+    ::setenv("COHORT_SHM", options.transport == transport_kind::tcp ? "0" : "1", 1);
+  }
+  return cohort::run([&options](world_type world) -> task<int> { co_return measure_all(world, options); });
+}
+
+int ranks_to_start(const bench_options& options) {
+  if (options.ranks) return *options.ranks;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(2, CPU_COUNT(&set)) : 2;
+}
+
+std::string own_program() {
+  char path[PATH_MAX];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  if (length <= 0 || length == static_cast<ssize_t>(sizeof path)) {
+    throw std::runtime_error("cannot find the program to start as ranks: /proc/self/exe cannot be read");
+  }
+  return std::string(path, static_cast<std::size_t>(length));
+}
+
+int start_ranks(const bench_options& options, const std::vector<std::string>& words) {
+  run_options started;
+  started.ranks = ranks_to_start(options);
+  check_against_world(options, started.ranks);
+  started.program = {own_program(), "bench"};
+  started.program.insert(started.program.end(), words.begin(), words.end());
+  started.tag = tag_kind::none;
+  started.status = status_kind::off;
+  started.shown.assign(static_cast<std::size_t>(started.ranks), true);
+  ensure_standard_descriptors();
+  return supervisor(started, make_job(started)).run();
+}
+
+}  // namespace
+
+int bench_command(const std::vector<std::string>& words) {
+  bench_options options;
+  if (const std::optional<int> ended = parse_bench_options(words, options)) return *ended;
+  try {
+    return started_by_a_launcher() ? be_a_rank(options) : start_ranks(options, words);
+  } catch (const std::invalid_argument& mistake) {
+    return usage_error(name, mistake.what());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    return exit_code::cannot_execute;
+  }
+}
+
+}  // namespace cohort::tool
