@@ -12,6 +12,12 @@ operation<> barrier([[maybe_unused]] cohort::detail::ticket t) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const layouts nothing;
+  if constexpr (transport::native_barrier<Transport>) {
+    if (c.signature().algorithm == algorithm::native) {
+      co_await transport::native_collectives<Transport>::barrier(c);
+      co_return;
+    }
+  }
   if (c.signature().algorithm == algorithm::linear) {
     co_await execute(ch, central_barrier{ch.size(), ch.rank()}, nothing, nullptr);
   } else {

@@ -52,7 +52,7 @@ task<ragged<T>> all_gather_ragged(const Channel& ch, algorithm how, const T* in,
   where.in = layout::uniform(bytes_of(in), count * sizeof(T), 1);
   where.out = layout::by_offsets(bytes_of(values.data()), cuts.data(), ch.size());
   detail::copy_region(where.in, {buffer::in, 0, 1}, where.out, {buffer::out, ch.rank(), 1});
-  co_await all_gather_by(ch, how, where);
+  co_await all_gather_by(ch, by_messages(how), where);
   co_return ragged<T>(std::move(values), std::move(offsets));
 }
 
@@ -138,7 +138,7 @@ operation<ragged<T>> all_to_all_negotiated([[maybe_unused]] cohort::detail::tick
   layouts where;
   where.in = layout::by_offsets(bytes_of(in), send_cuts.data(), ch.size());
   where.out = layout::by_offsets(bytes_of(values.data()), cuts.data(), ch.size());
-  co_await all_to_all_by(ch, c.signature().algorithm, where, 0);
+  co_await all_to_all_by(ch, by_messages(c.signature().algorithm), where, 0);
   co_return ragged<T>(std::move(values), std::move(offsets));
 }
 

@@ -16,6 +16,13 @@ operation<> scan([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out,
   const recursive_doubling_scan steps{ch.size(), ch.rank()};
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
   whole_vector all{bytes_of(out), count, sizeof(T)};
+  if constexpr (transport::native_scan<Transport, T, Op>) {
+    if (c.signature().algorithm == algorithm::native) {
+      co_await transport::native_collectives<Transport>::scan(c, bytes_of(out), bytes_of(out), count, combine);
+      conclude(combine, bytes_of(out), count, ch.rank() + 1);
+      co_return;
+    }
+  }
   co_await execute_in_place(ch, steps, all, &combine);
   conclude(combine, bytes_of(out), count, ch.rank() + 1);
 }
@@ -28,14 +35,28 @@ operation<T> scan_value([[maybe_unused]] cohort::detail::ticket t, T value, Op o
   const recursive_doubling_scan steps{ch.size(), ch.rank()};
   contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.rank() + 1);
   whole_vector all{bytes_of(&value), 1, sizeof(T)};
+  if constexpr (transport::native_scan<Transport, T, Op>) {
+    if (c.signature().algorithm == algorithm::native) {
+      co_await transport::native_collectives<Transport>::scan(c, bytes_of(&value), bytes_of(&value), 1, combine);
+      conclude(combine, bytes_of(&value), 1, ch.rank() + 1);
+      co_return value;
+    }
+  }
   co_await execute_in_place(ch, steps, all, &combine);
   conclude(combine, bytes_of(&value), 1, ch.rank() + 1);
   co_return value;
 }
 
-template <class Channel>
+template <class T, class Op, class Channel>
 task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
                          const cohort::detail::reducer& op) {
+  if constexpr (transport::native_scan<typename Channel::transport_type, T, Op>) {
+    if (ch.current().signature().algorithm == algorithm::native) {
+      using library = transport::native_collectives<typename Channel::transport_type>;
+      co_await library::exclusive_scan(ch.current(), in, out, count, op);
+      co_return;
+    }
+  }
   const recursive_doubling_exclusive_scan steps{ch.size(), ch.rank()};
   const std::size_t bytes = count * op.element_bytes;
   const cohort::detail::borrowed_buffer scratch(ch.transport().scratch(),
@@ -62,7 +83,7 @@ operation<> exclusive_scan([[maybe_unused]] cohort::detail::ticket t, const T* i
     contribute(combine, bytes_of(in), bytes_of(copy), count, ch.rank());
     mine = copy;
   }
-  co_await exclusive_scan_by(ch, bytes_of(mine), bytes_of(out), count, combine);
+  co_await exclusive_scan_by<T, Op>(ch, bytes_of(mine), bytes_of(out), count, combine);
   if (ch.rank() == 0) {
     for (std::size_t i = 0; i < count; ++i) std::memcpy(static_cast<void*>(out + i), &initial, sizeof(T));
     co_return;
@@ -83,7 +104,7 @@ operation<T> exclusive_scan_value([[maybe_unused]] cohort::detail::ticket t, T v
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   T before = initial;
   contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.rank());
-  co_await exclusive_scan_by(ch, bytes_of(&value), bytes_of(&before), 1, combine);
+  co_await exclusive_scan_by<T, Op>(ch, bytes_of(&value), bytes_of(&before), 1, combine);
   if (ch.rank() == 0) co_return initial;
   if (!initial_changes_nothing) combine.fold(combine.op, bytes_of(&before), bytes_of(&initial), 1, side::left);
   conclude(combine, bytes_of(&before), 1, ch.rank());

@@ -13,6 +13,10 @@ template <class Channel>
 task<> scatter_by(const Channel& ch, algorithm how, int root, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
+  if constexpr (transport::native_scatter<typename Channel::transport_type>) {
+    using library = transport::native_collectives<typename Channel::transport_type>;
+    if (how == algorithm::native) return library::scatter(ch.current(), root, where.in, where.out);
+  }
   if (how == algorithm::binomial) return with_scratch(ch, binomial_scatter{p, r, root}, where, block_bytes);
   return execute(ch, linear_scatter{p, r, root}, where, nullptr);
 }

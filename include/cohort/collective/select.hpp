@@ -72,7 +72,8 @@ class selection_table {
   constexpr selection_table() noexcept : selection_table(default_selection) {}
 
   /// Needs: at most `capacity` rows, and for each operation that is asked for one that applies to every call
-  constexpr explicit selection_table(std::span<const selection_row> rows) {
+  ///        `natives`: whether the backend has collectives of its own, which rows and overrides may then name
+  constexpr explicit selection_table(std::span<const selection_row> rows, bool natives = false) : natives_(natives) {
     if (rows.size() > capacity) throw error(errc::invalid_argument, "a selection table has at most 64 rows");
     for (const selection_row& row : rows) rows_[row_count_++] = row;
   }
@@ -81,14 +82,19 @@ class selection_table {
   ///
   /// Needs:  `bytes` is the size of one rank's vector; of the whole result for an all_gather; of one block for a
   ///         gather, scatter or all_to_all; 0 where ranks do not know of each other's sizes (the forms in _v)
-  /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`
+  /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`; the backend's own only if
+  ///         `native`
   /// Errors: invalid_argument for an operation that has no row, such as a send
-  [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative) const {
+  [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
+                                           bool native = true) const {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
-    if (wanted != algorithm{} && (commutative || !find_implementation(kind, wanted)->needs_commutative)) return wanted;
+    if (wanted != algorithm{} && (commutative || !find_implementation(kind, wanted)->needs_commutative) &&
+        (native || wanted != algorithm::native)) {
+      return wanted;
+    }
     for (const selection_row& row : rows()) {
       if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
-          (commutative || !row.needs_commutative)) {
+          (commutative || !row.needs_commutative) && (native || row.algorithm != algorithm::native)) {
         return row.algorithm;
       }
     }
@@ -100,10 +106,10 @@ class selection_table {
   ///
   /// Errors: invalid_argument if the operation has no such algorithm; the table is unchanged then
   constexpr void override_with(operation_kind kind, algorithm wanted) {
-    if (find_implementation(kind, wanted) == nullptr) {
+    if (find_implementation(kind, wanted) == nullptr || (wanted == algorithm::native && !natives_)) {
       throw error(errc::invalid_argument, "\"" + std::string{collective::to_string(wanted)} +
-                                              "\" is not an algorithm of " + std::string{name(kind)} +
-                                              "; these are " + list_of_algorithms(kind));
+                                              "\" is not an algorithm of " + std::string{name(kind)} + "; these are " +
+                                              list_of_algorithms(kind) + (natives_ ? ", native" : ""));
     }
     overrides_[static_cast<std::size_t>(kind)] = wanted;
   }
@@ -124,6 +130,9 @@ class selection_table {
   /// One line for each row, in the order in which they are tried.
   [[nodiscard]] std::string to_string() const;
 
+  /// Whether the backend has collectives of its own.
+  [[nodiscard]] constexpr bool has_natives() const noexcept { return natives_; }
+
   static constexpr std::size_t capacity = 64;
 
  private:
@@ -131,6 +140,7 @@ class selection_table {
 
   std::array<selection_row, capacity> rows_{};
   std::size_t row_count_ = 0;
+  bool natives_ = false;
   std::array<algorithm, operations> overrides_{};
 };
 

@@ -139,8 +139,14 @@ class front {
     refuse(kind, "input and output overlap in part: pass disjoint buffers, or use the in-place form");
   }
 
-  [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes, bool commutative = true) const {
-    return group_->selection.choose(kind, bytes, size(), commutative && !group_->ordered);
+  [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes) const {
+    return group_->selection.choose(kind, bytes, size(), true);
+  }
+  /// Of a reduction. A library of its own combines in an order that nobody promises, and cannot be told of exceptions.
+  [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes, bool commutative,
+                                             bool may_be_native) const {
+    return group_->selection.choose(kind, bytes, size(), commutative && !group_->ordered,
+                                    may_be_native && !group_->ordered);
   }
 
   /// Takes the next number. From here on the call is made: what goes wrong now concerns every rank.
