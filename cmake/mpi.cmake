@@ -4,6 +4,9 @@
 
 # cohort_add_mpi(FLAVOUR WRAPPER): the interface target cohort_mpi_FLAVOUR, from what the compiler wrapper says about itself.
 function(cohort_add_mpi flavour wrapper)
+  if(TARGET cohort_mpi_${flavour})
+    return()
+  endif()
   foreach(question IN ITEMS "-showme" "-show")  # Open MPI's word for it, and MPICH's
     execute_process(COMMAND ${wrapper} ${question} OUTPUT_VARIABLE line RESULT_VARIABLE code ERROR_QUIET
                     OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -23,7 +26,9 @@ function(cohort_add_mpi flavour wrapper)
       list(APPEND includes ${CMAKE_MATCH_1})
     elseif(word MATCHES "^-L(.+)")
       list(APPEND directories ${CMAKE_MATCH_1})
-    elseif(word MATCHES "^-l(.+)" AND NOT word MATCHES "^-lmpi(_cxx|cxx|chcxx)$")  # the C++ bindings are not used
+    elseif(word MATCHES "^-lmpi(_cxx|cxx|chcxx)$")
+      continue()  # the C++ bindings, which are not used
+    elseif(word MATCHES "^-l(.+)")
       list(APPEND libraries ${CMAKE_MATCH_1})
     endif()
   endforeach()

@@ -9,6 +9,7 @@
 #include <cohort/mpi/library.hpp>
 #include <cohort/mpi/selection.hpp>
 #include <cohort/mpi/tag.hpp>
+#include <cohort/uri.hpp>
 
 #include <chrono>
 #include <concepts>
