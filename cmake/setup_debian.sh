@@ -34,6 +34,9 @@ is_there() {
     openmpi-bin) command -v mpirun.openmpi ;;
     libmpich-dev) command -v mpicxx.mpich ;;
     mpich) command -v mpirun.mpich ;;
+    slurmctld | slurmd) [ -x "/usr/sbin/$1" ] || command -v "$1" ;;
+    slurm-client) command -v srun ;;
+    munge) [ -x /usr/sbin/munged ] || command -v munged ;;
     libcereal-dev) has_header cereal/cereal.hpp ;;
     libclang-rt-14-dev) [ -e "$(clang++ -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ] ;;
     *) die "is_there: unknown package $1" ;;

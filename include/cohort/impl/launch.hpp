@@ -80,6 +80,7 @@ inline void warn_of_contradictions(const env_source& taken, const environment& e
   for (const env_source& other : sources) {
     if (other.name == taken.name || !is_detected(other, env)) continue;
     if (nodes && env.get(other.world_size) == nodes) continue;
+    if (other.place == refuse_slurm_batch) continue;  // it starts nobody
     const auto compare = [&](std::string_view mine, std::string_view theirs) {
       const std::optional<std::string> a = env.get(mine);
       const std::optional<std::string> b = env.get(theirs);

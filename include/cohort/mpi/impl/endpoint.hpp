@@ -179,6 +179,8 @@ inline void mpi_endpoint::group_removed(group& g) {
   mpi_packet p = mpi_packet::of(mpi_packet::kind::retired);
   p.context = g.context();
   try {
+    // Why it failed comes before that it is gone: whoever has not heard of it yet would blame this rank.
+    if (g.failure()) broadcast(*g.failure(), g.members());
     for (const int member : g.members()) {
       if (member != rank()) post(member, p, &last, sizeof last);
     }
