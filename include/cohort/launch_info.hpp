@@ -50,11 +50,12 @@ struct launch_info {
   int local_world_size = 1;   ///< ranks on this host, as far as the launcher says
   std::string master_addr{};  ///< where rank 0 listens; "" when no address is needed
   std::uint16_t master_port = 0;
-  std::string init_method{};  ///< "env://", "tcp://host:port" or "file:///path"
-  std::string file_path{};    ///< the path of a file:// method, else ""
-  std::string run_id{};       ///< tells jobs apart that meet at the same address
-  std::uint32_t epoch = 0;    ///< how often the launcher has restarted the job
-  std::string secret{};       ///< shared by the job's ranks; "" when there is none
+  bool address_comes_late = false;  ///< the name of rank 0 may be known only after this process has started
+  std::string init_method{};        ///< "env://", "tcp://host:port" or "file:///path"
+  std::string file_path{};          ///< the path of a file:// method, else ""
+  std::string run_id{};             ///< tells jobs apart that meet at the same address
+  std::uint32_t epoch = 0;          ///< how often the launcher has restarted the job
+  std::string secret{};             ///< shared by the job's ranks; "" when there is none
   bool insecure_network = false;
   std::string source{};                 ///< which launcher's variables were taken
   std::vector<std::string> warnings{};  ///< contradictions that were decided by the order of the sources

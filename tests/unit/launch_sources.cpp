@@ -233,6 +233,7 @@ TEST_CASE("launch sources: an indexed job of Kubernetes") {
   CHECK(info.world_size == 4);
   CHECK(info.local_world_size == 1);
   CHECK(info.master_addr == "train-0");
+  CHECK(info.address_comes_late);
   CHECK(info.master_port == 29500);
   CHECK(launched(with(kubernetes, {{"COHORT_SERVICE", "ranks"}, {"COHORT_MASTER_PORT", "7000"}})).master_addr ==
         "train-0.ranks");

@@ -214,6 +214,7 @@ COHORT_DECL void meet_on_one_host(const environment& env, launch_info& info) {
 COHORT_DECL void meet_in_kubernetes_job(const environment& env, launch_info& info) {
   constexpr std::uint16_t usual_port = 29500;
   info.master_port = usual_port;
+  info.address_comes_late = true;
   // Pods are called after their job and their index.
   const std::string own = env.get("HOSTNAME").value_or("");
   const std::string ending = "-" + env.get("JOB_COMPLETION_INDEX").value_or("");
