@@ -137,11 +137,19 @@ struct barrier_body : started {
   }
 };
 
+/// In parts of at most 1 GiB: MPICH 4.0 loses count of one datatype that is longer than an int can say.
 struct broadcast_body : started {
-  mpi_bytes all{};
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
   int root = 0;
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    check_mpi(MPI_Ibcast(all.address, all.count, all.type, root, comm, &another(parts)), "MPI_Ibcast");
+    constexpr std::size_t most = std::size_t{1} << 30;
+    std::size_t at = 0;
+    do {
+      const std::size_t n = std::min(most, bytes - at);
+      check_mpi(MPI_Ibcast(data + at, static_cast<int>(n), MPI_BYTE, root, comm, &another(parts)), "MPI_Ibcast");
+      at += n;
+    } while (at < bytes);
   }
 };
 
@@ -328,7 +336,8 @@ struct native_collectives<mpi_endpoint> {
   }
   static task<> broadcast(call& c, int root, std::byte* data, std::size_t bytes) {
     detail_mpi::broadcast_body body;
-    body.all = detail::mpi_bytes::of(data, bytes);
+    body.data = data;
+    body.bytes = bytes;
     body.root = root;
     co_await detail_mpi::carry_out(c, body);
   }
@@ -368,6 +377,10 @@ struct native_collectives<mpi_endpoint> {
   /// sizes here, so that all answer alike.
   [[nodiscard]] static bool fits(const layout& where) noexcept {
     return where.bytes(0, where.blocks()) <= detail::most_mpi_count;
+  }
+  /// The same where every rank has a block of that size; 0 if the sizes differ.
+  [[nodiscard]] static bool fits(std::size_t block_bytes, int ranks) noexcept {
+    return block_bytes <= detail::most_mpi_count / static_cast<std::size_t>(ranks);
   }
   static task<> reduce_scatter(call& c, const layout& in, const layout& out, const reducer& op) {
     detail_mpi::reduce_scatter_body body(c, op);
