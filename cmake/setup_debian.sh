@@ -30,6 +30,13 @@ is_there() {
     libboost1.81-dev) has_boost ;;
     doctest-dev) has_header doctest/doctest.h ;;
     libcli11-dev) has_header CLI/CLI.hpp ;;
+    libopenmpi-dev) command -v mpicxx.openmpi ;;
+    openmpi-bin) command -v mpirun.openmpi ;;
+    libmpich-dev) command -v mpicxx.mpich ;;
+    mpich) command -v mpirun.mpich ;;
+    slurmctld | slurmd) [ -x "/usr/sbin/$1" ] || command -v "$1" ;;
+    slurm-client) command -v srun ;;
+    munge) [ -x /usr/sbin/munged ] || command -v munged ;;
     libcereal-dev) has_header cereal/cereal.hpp ;;
     libclang-rt-14-dev) [ -e "$(clang++ -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ] ;;
     *) die "is_there: unknown package $1" ;;

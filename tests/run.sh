@@ -146,6 +146,9 @@ run_clang_lane() {
 say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang'), $jobs at a time"
 install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
 install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
+install_missing libopenmpi-dev openmpi-bin || say "the tests of mpi/openmpi are left out: no Open MPI here"
+install_missing libmpich-dev mpich || say "the tests of mpi/mpich are left out: no MPICH here"
+install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
 
 under=()
 run_lane release

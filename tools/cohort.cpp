@@ -25,6 +25,7 @@ int version_command(const std::vector<std::string>& words) {
 constexpr std::array commands{
     command{"bench", "measure an operation between ranks: time, bandwidth, correctness", bench_command},
     command{"run", "start N processes of a program on this machine, watch them, and end them together", run_command},
+    command{"env", "tell which launcher started this process, and what a rank would make of it", env_command},
     command{"version", "print the version", version_command},
 };
 
@@ -37,8 +38,9 @@ std::string overview() {
     name.resize(std::max<std::size_t>(name.size(), 10), ' ');
     text += "  " + name + std::string(each.summary) + "\n";
   }
-  return text + "\nOptions:\n  -h,--help    this text; 'cohort COMMAND --help' tells the options of a command\n"
-                "  --version    the version\n";
+  return text +
+         "\nOptions:\n  -h,--help    this text; 'cohort COMMAND --help' tells the options of a command\n"
+         "  --version    the version\n";
 }
 
 int unknown_word(const std::string& word) {

@@ -5,59 +5,13 @@
 
 #include <cohort/detail/config.hpp>
 #include <cohort/error.hpp>
+#include <cohort/launch_info.hpp>
+#include <cohort/launch_sources.hpp>
 
-#include <cstdint>
-#include <cstdlib>
-#include <functional>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace cohort {
-
-/// Reads variables by name. The default reads the process's own; tests give a function instead.
-///
-/// Cost: looks a variable up each time it is asked; a variable that is set to "" is set
-class environment {
- public:
-  using lookup = std::function<std::optional<std::string>(const std::string& name)>;
-
-  environment() = default;
-  explicit environment(lookup f) : lookup_(std::move(f)) {}
-
-  [[nodiscard]] std::optional<std::string> get(std::string_view name) const {
-    if (name.empty()) return std::nullopt;
-    const std::string terminated(name);
-    if (lookup_) return lookup_(terminated);
-    const char* const value = std::getenv(terminated.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  }
-  [[nodiscard]] bool has(std::string_view name) const { return get(name).has_value(); }
-
- private:
-  lookup lookup_{};
-};
-
-/// The place of this process in its job.
-struct launch_info {
-  int rank = 0;
-  int world_size = 1;
-  int local_rank = 0;         ///< among the ranks of this host; for picking a GPU or a core, never for addressing
-  int local_world_size = 1;   ///< ranks on this host, as far as the launcher says
-  std::string master_addr{};  ///< where rank 0 listens; "" when no address is needed
-  std::uint16_t master_port = 0;
-  std::string init_method{};  ///< "env://", "tcp://host:port" or "file:///path"
-  std::string file_path{};    ///< the path of a file:// method, else ""
-  std::string run_id{};       ///< tells jobs apart that meet at the same address
-  std::uint32_t epoch = 0;    ///< how often the launcher has restarted the job
-  std::string secret{};       ///< shared by the job's ranks; "" when there is none
-  bool insecure_network = false;
-  std::string source{};                 ///< which launcher's variables were taken
-  std::vector<std::string> warnings{};  ///< contradictions that were decided by the order of the sources
-};
 
 /// The variables of one launcher. A name of "" means that this launcher has no such variable.
 struct env_source {
@@ -75,22 +29,34 @@ struct env_source {
   /// Fills in what needs more than reading one integer (an address out of a list of hosts); null: nothing.
   /// It is called before the address is checked.
   void (*complete)(const environment&, launch_info&) = nullptr;
+  /// Reads ranks and sizes where the five names above do not suffice; null: they do.
+  void (*place)(const environment&, launch_info&) = nullptr;
 };
-
-namespace detail {
-
-/// torchrun's agent may keep a store of torch's own at MASTER_PORT, and says so; ours takes the port after it.
-void leave_port_to_torchrun(const environment& env, launch_info& info);
-
-}  // namespace detail
 
 /// Every launcher that is understood, the strongest first. The first one detected decides, and none is mixed
 /// with another: a half-set one is an error, not a reason to look further.
 inline constexpr env_source env_sources[] = {
     {"COHORT_*", "COHORT_RANK", "COHORT_WORLD_SIZE", "COHORT_LOCAL_RANK", "COHORT_LOCAL_WORLD_SIZE",
-     "COHORT_MASTER_ADDR", "COHORT_MASTER_PORT", "COHORT_RUN_ID", "COHORT_RESTART_COUNT"},
+     "COHORT_MASTER_ADDR", "COHORT_MASTER_PORT", "COHORT_RUN_ID", "COHORT_RESTART_COUNT", detail::is_cohort},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
      "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", nullptr, detail::leave_port_to_torchrun},
+    // A user who exports RANK in a step means it; a step inside which mpirun started this process is not its launcher.
+    {"Slurm step", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", "", "", "SLURM_JOB_ID",
+     "SLURM_RESTART_COUNT", detail::is_slurm_step, detail::meet_in_slurm_step, detail::place_in_slurm_step},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "", "", "PMIX_NAMESPACE", "", nullptr, detail::meet_on_one_host},
+    {"Hydra (MPICH, Intel MPI)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "", "", "", "", nullptr,
+     detail::meet_on_one_host},
+    {"PMIx", "PMIX_RANK", "COHORT_WORLD_SIZE", "", "", "", "", "PMIX_NAMESPACE", "", detail::is_pmix_job, nullptr,
+     detail::place_in_pmix_job},
+    {"PALS", "PALS_RANKID", "PALS_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "", "", "PALS_APID", "", nullptr,
+     detail::meet_on_one_host},
+    {"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", "", "", "", "FLUX_JOB_ID", ""},
+    {"Kubernetes indexed job", "JOB_COMPLETION_INDEX", "COHORT_WORLD_SIZE", "", "", "", "", "", "",
+     detail::is_kubernetes_job, detail::meet_in_kubernetes_job, detail::place_in_kubernetes_job},
+    // Not a launcher: a batch script sees all variables of the job, and would wait for ranks that nobody starts.
+    {"Slurm batch script", "SLURM_PROCID", "SLURM_NTASKS", "", "", "", "", "", "", detail::is_slurm_batch, nullptr,
+     detail::refuse_slurm_batch},
 };
 
 [[nodiscard]] inline bool is_detected(const env_source& source, const environment& env) {

@@ -10,6 +10,7 @@
 #include <cohort/collective/impl/select.hpp>
 #include <cohort/impl/connect.hpp>
 #include <cohort/impl/launch.hpp>
+#include <cohort/impl/launch_sources.hpp>
 #include <cohort/transport/impl/call.hpp>
 #include <cohort/transport/impl/engine.hpp>
 #include <cohort/transport/impl/inproc.hpp>

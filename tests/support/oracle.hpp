@@ -186,12 +186,18 @@ class checker {
   return yes;
 }
 
-/// Every algorithm of an operation that this world has.
+/// Whether the backend under test has collectives of its own, which are then checked like any algorithm.
+inline bool has_natives = false;
+
+/// Every algorithm of an operation.
 [[nodiscard]] inline std::vector<algorithm> algorithms_of(operation_kind kind) {
   std::vector<algorithm> all;
   for (const auto& each : cohort::collective::implementations) {
     if (each.algorithm == algorithm::shared_memory && !ranks_share_memory()) continue;
     if (each.operation == kind) all.push_back(each.algorithm);
+  }
+  if (has_natives && cohort::collective::find_implementation(kind, algorithm::native) != nullptr) {
+    all.push_back(algorithm::native);
   }
   return all;
 }

@@ -21,6 +21,7 @@ enum class grouping {
 [[nodiscard]] inline grouping grouping_of(operation_kind kind, algorithm how) {
   if (how == algorithm::pairwise) return grouping::pairwise;
   if (how == algorithm::shared_memory) return grouping::in_order;
+  if (how == algorithm::native) return grouping::free;
   return cohort::collective::find_implementation(kind, how)->needs_commutative ? grouping::free : grouping::tree;
 }
 

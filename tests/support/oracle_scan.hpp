@@ -96,33 +96,41 @@ task<> check_exclusive_scan_value_from(checker<Backend>& c, const operands<T, Op
 }
 
 template <class T, class Op, class Backend>
+task<> check_scans(checker<Backend>& c, const operands<T, Op>& x, T start) {
+  for (const bool in_place : {false, true}) {
+    auto inclusive = check_scan(c, x, in_place);
+    co_await inclusive;
+    auto exclusive = check_exclusive_scan_from(c, x, start, in_place);
+    co_await exclusive;
+    if constexpr (cohort::has_identity<Op, T>) {
+      auto neutral = check_exclusive_scan(c, x, in_place);
+      co_await neutral;
+    }
+  }
+  if (x.count() != 1) co_return;
+  auto inclusive = check_scan_value(c, x);
+  co_await inclusive;
+  auto exclusive = check_exclusive_scan_value_from(c, x, start);
+  co_await exclusive;
+  if constexpr (cohort::has_identity<Op, T>) {
+    auto neutral = check_exclusive_scan_value(c, x);
+    co_await neutral;
+  }
+}
+
+template <class T, class Op, class Backend>
 task<> scan_matrix(checker<Backend>& c, std::vector<std::size_t> counts) {
   for (const data kind : kinds_of_data<T>()) {
     for (const std::size_t count : counts) {
       const operands<T, Op> x(c.size(), count, kind, 15 + count);
       const T start = operand<T, Op>(99, 0, count, kind);
       for (const algorithm how : algorithms_of(operation_kind::scan)) {
+        // The grouping of a library of its own is its own: only what shows no rounding can be foretold.
+        if (how == algorithm::native && kind == data::rough) continue;
         c.world().algorithms().override_with(operation_kind::scan, how);
         c.world().algorithms().override_with(operation_kind::exclusive_scan, how);
-        for (const bool in_place : {false, true}) {
-          auto inclusive = check_scan(c, x, in_place);
-          co_await inclusive;
-          auto exclusive = check_exclusive_scan_from(c, x, start, in_place);
-          co_await exclusive;
-          if constexpr (cohort::has_identity<Op, T>) {
-            auto neutral = check_exclusive_scan(c, x, in_place);
-            co_await neutral;
-          }
-        }
-      }
-      if (count != 1) continue;
-      auto inclusive = check_scan_value(c, x);
-      co_await inclusive;
-      auto exclusive = check_exclusive_scan_value_from(c, x, start);
-      co_await exclusive;
-      if constexpr (cohort::has_identity<Op, T>) {
-        auto neutral = check_exclusive_scan_value(c, x);
-        co_await neutral;
+        auto all = check_scans(c, x, start);
+        co_await all;
       }
     }
   }

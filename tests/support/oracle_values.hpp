@@ -53,11 +53,11 @@ using moved_types = std::tuple<std::int32_t, float, cohort::half, cohort::bfloat
 inline constexpr std::size_t prime = support::sanitized ? 4099 : 10007;
 inline constexpr std::size_t smaller_prime = 1009;
 
-// --- functors
+// --- functors; none throws, so that a library which calls them back may carry them out
 
 struct add_vec3 {
   static constexpr bool commutative = true;
-  vec3 operator()(const vec3& p, const vec3& q) const {
+  vec3 operator()(const vec3& p, const vec3& q) const noexcept {
     const cohort::sum add;
     return {add(p.x, q.x), add(p.y, q.y), add(p.z, q.z)};
   }
@@ -65,14 +65,14 @@ struct add_vec3 {
 
 /// Modulo 2^32, so that it is associative to the bit. It does not commute, and nothing says that it does.
 struct multiply {
-  matrix2 operator()(const matrix2& p, const matrix2& q) const {
+  matrix2 operator()(const matrix2& p, const matrix2& q) const noexcept {
     return {p.a * q.a + p.b * q.c, p.a * q.b + p.b * q.d, p.c * q.a + p.d * q.c, p.c * q.b + p.d * q.d};
   }
 };
 
 /// As strings; what is too long is cut off at the end, which keeps it associative.
 struct concatenate {
-  word operator()(const word& p, const word& q) const {
+  word operator()(const word& p, const word& q) const noexcept {
     word both = p;
     for (std::size_t i = 0; i < q.length && both.length < both.letters.size(); ++i) {
       both.letters[both.length++] = q.letters[i];
@@ -85,7 +85,7 @@ struct concatenate {
 struct modular_sum {
   static constexpr bool commutative = true;
   std::int32_t modulus;
-  std::int32_t operator()(std::int32_t a, std::int32_t b) const { return (a + b) % modulus; }
+  std::int32_t operator()(std::int32_t a, std::int32_t b) const noexcept { return (a + b) % modulus; }
 };
 
 // --- operands

@@ -35,9 +35,9 @@ std::size_t columns(int fd) {
 
 console::console(const run_options& options, const std::string& host)
     : out_(STDOUT_FILENO), err_(STDERR_FILENO), coloured_(colours_wanted()) {
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    prefixes_[0].push_back(prefix(out_, options.tag, host, rank));
-    prefixes_[1].push_back(prefix(err_, options.tag, host, rank));
+  for (int place = 0; place < options.ranks; ++place) {
+    prefixes_[0].push_back(prefix(out_, options.tag, host, options.world_rank(place)));
+    prefixes_[1].push_back(prefix(err_, options.tag, host, options.world_rank(place)));
   }
 }
 
@@ -49,9 +49,9 @@ std::string console::prefix(const sink& to, tag_kind tag, const std::string& hos
   return rank_colours[static_cast<std::size_t>(rank) % rank_colours.size()] + text + plain + " ";
 }
 
-void console::rank_line(stream to_stream, int rank, std::string_view line, bool cut) {
+void console::rank_line(stream to_stream, int place, std::string_view line, bool cut) {
   const std::size_t which = to_stream == stream::out ? 0 : 1;
-  std::string text = prefixes_[which][static_cast<std::size_t>(rank)];
+  std::string text = prefixes_[which][static_cast<std::size_t>(place)];
   text += line;
   if (cut) text += " [cohort run: line longer than " + std::to_string(line_splitter::longest) + " bytes, cut here]";
   text += '\n';

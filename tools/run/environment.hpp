@@ -14,8 +14,8 @@ namespace cohort::tool {
 
 using variable = std::pair<std::string, std::string>;
 
-/// What `cohort run` sets for `rank`, the exported variables (-x) included.
-std::vector<variable> rank_variables(const run_options& options, const job& shared, int rank);
+/// What `cohort run` sets for the rank at `place` on this node, the exported variables (-x) included.
+std::vector<variable> rank_variables(const run_options& options, const job& shared, int place);
 
 /// Result: the inherited environment as "NAME=value", with `set` in place and without what other launchers left there.
 std::vector<std::string> with_inherited(const std::vector<variable>& set);
@@ -24,7 +24,7 @@ std::vector<std::string> with_inherited(const std::vector<variable>& set);
 std::string plan_text(const run_options& options, const job& shared);
 
 /// --print-env: the variables of one rank, the secret hidden.
-std::string variables_text(const run_options& options, const job& shared, int rank, const std::string& indent);
+std::string variables_text(const run_options& options, const job& shared, int place, const std::string& indent);
 
 /// Result: `words` as a shell would have to be given them.
 std::string shell_text(const std::vector<std::string>& words);

@@ -53,15 +53,13 @@ guard::guard() {
   // An end of file: the guard has closed everything that it inherited.
   ready.write.reset();
   char none = 0;
-  while (::read(ready.read.get(), &none, 1) < 0 && errno == EINTR) {
-  }
+  while (::read(ready.read.get(), &none, 1) < 0 && errno == EINTR) {}
 }
 
 guard::~guard() {
   send(dismissed);
   registry_.reset();
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
 }
 
 void guard::forget(pid_t group) noexcept { send(-group); }

@@ -5,7 +5,6 @@
 #include <sys/signalfd.h>
 
 #include <csignal>
-#include <initializer_list>
 
 namespace cohort::tool {
 namespace {
@@ -25,7 +24,7 @@ void ensure_standard_descriptors() {
   }
 }
 
-host_setup::host_setup() {
+host_setup::host_setup(const std::vector<int>& signals) {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   struct sigaction usual {};
@@ -36,7 +35,8 @@ host_setup::host_setup() {
   }
   sigset_t handled;
   sigemptyset(&handled);
-  for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+  sigaddset(&handled, SIGCHLD);
+  for (const int number : signals) {
     if (!is_ignored(number)) sigaddset(&handled, number);
   }
   if (::sigprocmask(SIG_BLOCK, &handled, &inherited_.mask) != 0) throw_errno("cannot block signals");

@@ -6,6 +6,8 @@
 #include "../unique_fd.hpp"
 #include "spawn.hpp"
 
+#include <vector>
+
 namespace cohort::tool {
 
 /// Opens /dev/null where descriptor 0, 1 or 2 is closed, so that no pipe of ours gets that number.
@@ -13,8 +15,10 @@ void ensure_standard_descriptors();
 
 class host_setup {
  public:
+  /// `signals` are those that `cohort run` passes on; all others do here what they usually do.
+  ///
   /// Errors: std::system_error
-  host_setup();
+  explicit host_setup(const std::vector<int>& signals);
 
   /// Readable (signalfd_siginfo) when a signal has come that `cohort run` handles.
   [[nodiscard]] int signals() const noexcept { return signals_.get(); }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "job.hpp"
 
+#include <cohort/detail/secret_file.hpp>
+
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cstddef>
+#include <cstdlib>
+#include <stdexcept>
 
 namespace cohort::tool {
 namespace {
@@ -50,12 +54,27 @@ unique_fd hold_port(bool loopback, int& port) {
   return holder;
 }
 
+// Nodes do not know each other before their ranks meet: what they share comes from outside.
+std::string secret_of_all_nodes() {
+  if (const char* const given = std::getenv("COHORT_SECRET"); given != nullptr) return given;
+  if (const char* const file = std::getenv("COHORT_SECRET_FILE"); file != nullptr) {
+    return cohort::detail::read_secret_file(file, "COHORT_SECRET_FILE");
+  }
+  if (const char* const careless = std::getenv("COHORT_INSECURE_NETWORK"); careless != nullptr && careless[0] == '1') {
+    return {};
+  }
+  throw std::runtime_error(
+      "several nodes need one secret: make one (openssl rand -hex 32) and set COHORT_SECRET or COHORT_SECRET_FILE to "
+      "it on "
+      "every node, or COHORT_INSECURE_NETWORK=1 where nobody else can reach the network");
+}
+
 }  // namespace
 
 job make_job(const run_options& options) {
   job made;
-  made.run_id = random_hex(8);
-  made.secret = random_hex(32);
+  made.run_id = !options.run_id.empty() ? options.run_id : random_hex(8);
+  made.secret = options.nodes == 1 ? random_hex(32) : secret_of_all_nodes();
   made.host = host_name();
   made.master_port = options.master_port;
   if (made.master_port == 0) {

@@ -5,10 +5,10 @@
 
 #include "../unique_fd.hpp"
 
+#include <sys/epoll.h>
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <sys/epoll.h>
 #include <vector>
 
 namespace cohort::tool {

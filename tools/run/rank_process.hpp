@@ -5,12 +5,12 @@
 #include "../unique_fd.hpp"
 #include "lines.hpp"
 
+#include <sys/types.h>
 #include <chrono>
 #include <cstddef>
 #include <deque>
 #include <string>
 #include <string_view>
-#include <sys/types.h>
 
 namespace cohort::tool {
 
@@ -48,7 +48,8 @@ class rank_stream {
 };
 
 struct rank_process {
-  int rank = 0;
+  int place = 0;   ///< among the ranks of this node
+  int rank = 0;    ///< in the world
   pid_t pid = -1;  ///< also the number of its process group
   unique_fd pidfd;
   rank_stream out;
@@ -58,10 +59,10 @@ struct rank_process {
   bool joined = false;
 
   bool ended = false;
-  int wait_status = 0;          ///< as waitpid gives it, once ended
-  bool asked_to_stop = false;   ///< it still ran when cohort run signalled it
-  bool failed_later = false;    ///< it failed by itself, but was not the first
-  bool group_gone = false;      ///< nothing is left of its process group
+  int wait_status = 0;         ///< as waitpid gives it, once ended
+  bool asked_to_stop = false;  ///< it still ran when cohort run signalled it
+  bool failed_later = false;   ///< it failed by itself, but was not the first
+  bool group_gone = false;     ///< nothing is left of its process group
   steady::time_point ended_at{};
   steady::time_point last_output{};
 };

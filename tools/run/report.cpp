@@ -58,7 +58,9 @@ std::string named_ranks(const std::vector<int>& ranks) {
 }
 
 std::string log_directory(const run_options& options, const job& shared, int rank) {
-  return options.log_dir + "/" + shared.run_id + "/" + std::to_string(rank);
+  const std::string attempt =
+      options.max_restarts > 0 ? "attempt_" + std::to_string(options.attempt) + "/" : std::string{};
+  return options.log_dir + "/" + shared.run_id + "/" + attempt + std::to_string(rank);
 }
 
 std::vector<std::string> failure_block(const run_options& options, const job& shared,

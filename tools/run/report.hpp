@@ -25,7 +25,7 @@ std::string joined_text(const std::vector<rank_process>& ranks);
 /// "rank 2" or "ranks 0, 4-7"; empty for none.
 std::string named_ranks(const std::vector<int>& ranks);
 
-/// DIR/<run id>/<rank>
+/// DIR/<run id>/<rank>, or DIR/<run id>/attempt_<n>/<rank> where there may be several
 std::string log_directory(const run_options& options, const job& shared, int rank);
 
 /// "2 s", "0.25 s"

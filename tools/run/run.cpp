@@ -7,10 +7,56 @@
 #include "options.hpp"
 #include "supervisor.hpp"
 
+#include <poll.h>
+
+#include <sys/signalfd.h>
+
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <utility>
 
 namespace cohort::tool {
+namespace {
+
+/// Result: the signal that came and means the end; nothing when the time is over.
+std::optional<int> rest(const host_setup& host, double seconds) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    signalfd_siginfo info{};
+    while (::read(host.signals(), &info, sizeof info) == sizeof info) {
+      const int number = static_cast<int>(info.ssi_signo);
+      if (number != SIGCHLD && number != SIGUSR1 && number != SIGUSR2) return number;
+    }
+    const auto left = until - std::chrono::steady_clock::now();
+    if (left <= left.zero()) return std::nullopt;
+    pollfd readable{host.signals(), POLLIN, 0};
+    ::poll(&readable, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
+  }
+}
+
+// All ranks together: one that is started again alone would find nobody who is where it is.
+int run_attempts(run_options& options, job shared) {
+  host_setup host(options.signals);
+  for (;;) {
+    supervisor attempt(options, std::move(shared), host);
+    const int code = attempt.run();
+    if (code == 0 || !attempt.failed() || options.attempt >= options.max_restarts) return code;
+    if (const std::optional<int> signal = rest(host, options.restart_delay)) return exit_code::signal_base + *signal;
+    ++options.attempt;
+    std::fprintf(stderr, "cohort run: starting all ranks again (restart %d of %d)\n", options.attempt,
+                 options.max_restarts);
+    const std::string id = attempt.run_id();
+    const std::string secret = attempt.secret();
+    shared = make_job(options);
+    shared.run_id = id;
+    shared.secret = secret;
+  }
+}
+
+}  // namespace
 
 int run_command(const std::vector<std::string>& words) {
   run_options options;
@@ -26,7 +72,7 @@ int run_command(const std::vector<std::string>& words) {
       std::fputs(plan_text(options, shared).c_str(), stdout);
       return 0;
     }
-    return supervisor(options, std::move(shared)).run();
+    return run_attempts(options, std::move(shared));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cohort run: %s\n", error.what());
     return exit_code::cannot_execute;

@@ -48,7 +48,9 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   const bool restored = ::sigaction(SIGPIPE, &inherited.pipe_signal, nullptr) == 0 &&
                         ::setrlimit(RLIMIT_NOFILE, &inherited.files) == 0 &&
                         ::sigprocmask(SIG_SETMASK, &inherited.mask, nullptr) == 0;
-  if (!connected || !restored) fail_in_child(report, step::prepare);
+  const bool bound =
+      !request.processors || ::sched_setaffinity(0, sizeof *request.processors, &*request.processors) == 0;
+  if (!connected || !restored || !bound) fail_in_child(report, step::prepare);
   ::environ = environment;
   ::execvp(arguments[0], arguments);
   fail_in_child(report, step::execute);

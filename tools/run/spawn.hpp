@@ -4,10 +4,13 @@
 
 #include "../unique_fd.hpp"
 
-#include <csignal>
-#include <string>
+#include <sched.h>
+
 #include <sys/resource.h>
 #include <sys/types.h>
+#include <csignal>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace cohort::tool {
@@ -25,9 +28,10 @@ struct spawn_request {
   int input = -1;                        ///< becomes descriptor 0; likewise the next two
   int output = -1;
   int errors = -1;
-  int status = -1;         ///< becomes descriptor `status_number`
+  int status = -1;  ///< becomes descriptor `status_number`
   int status_number = -1;
-  int guard = -1;          ///< the group's number is written here before the program starts
+  std::optional<cpu_set_t> processors{};  ///< on which the rank may run; nothing: as this process
+  int guard = -1;                         ///< the group's number is written here before the program starts
 };
 
 struct spawned {

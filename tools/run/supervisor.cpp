@@ -26,8 +26,8 @@ constexpr std::size_t resume_below = 256 * 1024;
 
 }  // namespace
 
-supervisor::supervisor(const run_options& options, job shared)
-    : options_(options), job_(std::move(shared)), console_(options, job_.host) {
+supervisor::supervisor(const run_options& options, job shared, host_setup& host)
+    : options_(options), job_(std::move(shared)), host_(host), console_(options, job_.host) {
   poller_.add(host_.signals(), source::signals, 0);
 }
 
@@ -76,7 +76,7 @@ void supervisor::handle(const ready_source& ready) {
     case source::err: read_output(process, stream::err, read_at_once); break;
     case source::status:
       if (!process.status) break;
-      read_status(process, options_.ranks);
+      read_status(process, options_.world_size());
       show_status();
       break;
     case source::signals: read_signals(); break;
@@ -85,11 +85,17 @@ void supervisor::handle(const ready_source& ready) {
   }
 }
 
+bool supervisor::is_shown(const rank_process& process, stream from) const {
+  const auto place = static_cast<std::size_t>(process.place);
+  const unsigned bit = from == stream::out ? 1U : 2U;
+  return options_.shown[place] && (options_.only_in_files[place] & bit) == 0;
+}
+
 void supervisor::read_output(rank_process& process, stream from, std::size_t most) {
   rank_stream& pipe = stream_of(process, from);
-  const bool shown = options_.shown[static_cast<std::size_t>(process.rank)];
+  const bool shown = is_shown(process, from);
   const bool any = pipe.read_some(most, [&](std::string_view line, bool cut) {
-    if (shown) console_.rank_line(from, process.rank, line, cut);
+    if (shown) console_.rank_line(from, process.place, line, cut);
   });
   if (any) process.last_output = steady::now();
   if (pipe.log_error() != 0 && !log_error_told_) {
@@ -101,9 +107,9 @@ void supervisor::read_output(rank_process& process, stream from, std::size_t mos
 
 void supervisor::read_to_end(rank_process& process, stream from) {
   read_output(process, from, read_at_end);
-  const bool shown = options_.shown[static_cast<std::size_t>(process.rank)];
+  const bool shown = is_shown(process, from);
   stream_of(process, from).close([&](std::string_view line, bool cut) {
-    if (shown) console_.rank_line(from, process.rank, line, cut);
+    if (shown) console_.rank_line(from, process.place, line, cut);
   });
 }
 
@@ -138,7 +144,7 @@ void supervisor::on_ended(rank_process& process, int wait_status) {
   const bool failed_by_itself = wait_status != 0 && !process.asked_to_stop;
   if (failed_by_itself && cause_ == cause::none) {
     cause_ = cause::failure;
-    first_failed_ = process.rank;
+    first_failed_ = process.place;
     begin_settling();
   } else if (failed_by_itself) {
     process.failed_later = true;
@@ -208,7 +214,7 @@ void supervisor::pause_or_resume(stream s) {
     if (pause) {
       poller_.remove(pipe.fd());
     } else {
-      poller_.add(pipe.fd(), which == 0 ? source::out : source::err, each.rank);
+      poller_.add(pipe.fd(), which == 0 ? source::out : source::err, each.place);
     }
   }
 }

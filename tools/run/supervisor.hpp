@@ -20,10 +20,14 @@ namespace cohort::tool {
 
 class supervisor {
  public:
-  supervisor(const run_options& options, job shared);
+  supervisor(const run_options& options, job shared, host_setup& host);
 
   /// Result: the exit code of `cohort run`. Completes: when no process of the run is left.
   int run();
+  [[nodiscard]] const std::string& run_id() const noexcept { return job_.run_id; }
+  [[nodiscard]] const std::string& secret() const noexcept { return job_.secret; }
+  /// Whether a rank failed, so that another attempt may go better.
+  [[nodiscard]] bool failed() const noexcept { return cause_ == cause::failure; }
 
  private:
   // Each phase ends by itself when nothing is left to wait for, else at its deadline, which starts the next.
@@ -31,11 +35,12 @@ class supervisor {
   enum class cause { none, failure, time_out, signal, closed_output };
 
   bool start_all();
-  bool start(int rank);
+  bool start(int place);
   void kill_and_collect();
 
   void watch();
   void handle(const ready_source& ready);
+  bool is_shown(const rank_process& process, stream from) const;
   void read_output(rank_process& process, stream from, std::size_t most);
   void read_signals();
   void on_signal(int number);
@@ -67,7 +72,7 @@ class supervisor {
 
   const run_options& options_;
   job job_;
-  host_setup host_;
+  host_setup& host_;
   console console_;
   poller poller_;
   std::optional<guard> guard_;
@@ -80,7 +85,7 @@ class supervisor {
   int first_failed_ = -1;
   int start_error_ = 0;
   bool children_changed_ = false;
-  bool interrupted_ = false;  // a signal to end has come
+  bool interrupted_ = false;                    // a signal to end has come
   std::optional<steady::time_point> deadline_;  // of the phase
   std::optional<steady::time_point> time_out_;  // of the whole run
 

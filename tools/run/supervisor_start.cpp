@@ -2,6 +2,7 @@
 // How the supervisor starts its ranks: all of them, or none is left.
 #include "supervisor.hpp"
 
+#include "binding.hpp"
 #include "environment.hpp"
 #include "report.hpp"
 #include "spawn.hpp"
@@ -26,13 +27,17 @@ struct rank_logs {
   unique_fd err;
 };
 
-rank_logs open_logs(const run_options& options, const job& shared, int rank) {
-  if (options.log_dir.empty()) return {};
-  const std::string directory = log_directory(options, shared, rank);
+rank_logs open_logs(const run_options& options, const job& shared, int place) {
+  const stream_set kept = options.in_files[static_cast<std::size_t>(place)];
+  if (options.log_dir.empty() || kept == 0) return {};
+  const std::string directory = log_directory(options, shared, options.world_rank(place));
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) throw std::system_error(failed, "cannot create " + directory);
-  return {open_log(directory, "stdout.log"), open_log(directory, "stderr.log")};
+  rank_logs logs;
+  if ((kept & 1U) != 0) logs.out = open_log(directory, "stdout.log");
+  if ((kept & 2U) != 0) logs.err = open_log(directory, "stderr.log");
+  return logs;
 }
 
 // One terminal cannot be read by N processes, and from outside its foreground group nobody may.
@@ -49,8 +54,8 @@ bool supervisor::start_all() {
   ranks_.reserve(static_cast<std::size_t>(options_.ranks));
   started_ = steady::now();
   job_.port_holder.reset();
-  for (int rank = 0; rank < options_.ranks; ++rank) {
-    if (!start(rank)) return false;
+  for (int place = 0; place < options_.ranks; ++place) {
+    if (!start(place)) return false;
   }
   if (options_.timeout) {
     const std::chrono::duration<double> allowed(*options_.timeout);
@@ -59,8 +64,9 @@ bool supervisor::start_all() {
   return true;
 }
 
-bool supervisor::start(int rank) {
-  rank_logs logs = open_logs(options_, job_, rank);
+bool supervisor::start(int place) {
+  const int rank = options_.world_rank(place);
+  rank_logs logs = open_logs(options_, job_, place);
   pipe_ends out = make_pipe();
   pipe_ends err = make_pipe();
   pipe_ends status = make_pipe();
@@ -68,13 +74,14 @@ bool supervisor::start(int rank) {
 
   spawn_request request;
   request.program = options_.program;
-  request.environment = with_inherited(rank_variables(options_, job_, rank));
+  request.environment = with_inherited(rank_variables(options_, job_, place));
   request.input = input.get();
   request.output = out.write.get();
   request.errors = err.write.get();
   request.status = status.write.get();
   request.status_number = job_.status_number.get();
   request.guard = guard_->registry();
+  request.processors = processors_for(options_.bind, place, options_.ranks);
   spawned result = spawn(request, host_.inherited());
   if (result.error != 0) {
     start_error_ = result.error;
@@ -83,18 +90,19 @@ bool supervisor::start(int rank) {
   }
 
   rank_process& process = ranks_.emplace_back();
+  process.place = place;
   process.rank = rank;
   process.pid = result.pid;
   process.pidfd = std::move(result.pidfd);
   // Watched first: should ranks end while others are still being started, they do so in this order.
-  if (process.pidfd) poller_.add(process.pidfd.get(), source::process, rank);
+  if (process.pidfd) poller_.add(process.pidfd.get(), source::process, place);
   process.out = rank_stream(std::move(out.read), std::move(logs.out), false);
   process.err = rank_stream(std::move(err.read), std::move(logs.err), true);
   process.status = std::move(status.read);
   set_nonblocking(process.status.get());
-  poller_.add(process.out.fd(), source::out, rank);
-  poller_.add(process.err.fd(), source::err, rank);
-  poller_.add(process.status.get(), source::status, rank);
+  poller_.add(process.out.fd(), source::out, place);
+  poller_.add(process.err.fd(), source::err, place);
+  poller_.add(process.status.get(), source::status, place);
   return true;
 }
 
@@ -105,8 +113,7 @@ void supervisor::kill_and_collect() {
   }
   // The whole group: what the ranks started is our child as soon as they are gone.
   for (const rank_process& each : ranks_) {
-    while (!each.group_gone && (::waitpid(-each.pid, nullptr, 0) > 0 || errno == EINTR)) {
-    }
+    while (!each.group_gone && (::waitpid(-each.pid, nullptr, 0) > 0 || errno == EINTR)) {}
   }
 }
 

@@ -27,9 +27,10 @@ enum class algorithm : unsigned char {
   scatter_all_gather,
   reduce_scatter_gather,
   shared_memory,
+  native,  ///< not a schedule: the collective of the library that the backend stands on
 };
 
-inline constexpr algorithm last_algorithm = algorithm::shared_memory;
+inline constexpr algorithm last_algorithm = algorithm::native;
 
 [[nodiscard]] constexpr std::string_view to_string(algorithm a) noexcept {
   switch (a) {
@@ -48,6 +49,7 @@ inline constexpr algorithm last_algorithm = algorithm::shared_memory;
     case algorithm::scatter_all_gather: return "scatter_all_gather";
     case algorithm::reduce_scatter_gather: return "reduce_scatter_gather";
     case algorithm::shared_memory: return "shared_memory";
+    case algorithm::native: return "native";
   }
   return "no algorithm";
 }
@@ -135,10 +137,27 @@ static_assert([] {
   }
   return true;
 }());
+/// What a library such as MPI has of its own; it keeps the order of the ranks where a functor does not commute.
+inline constexpr implementation native_implementations[] = {
+    {operation_kind::barrier, algorithm::native},        {operation_kind::broadcast, algorithm::native},
+    {operation_kind::scatter, algorithm::native},        {operation_kind::scatter_v, algorithm::native},
+    {operation_kind::gather, algorithm::native},         {operation_kind::gather_v, algorithm::native},
+    {operation_kind::reduce, algorithm::native},         {operation_kind::all_reduce, algorithm::native},
+    {operation_kind::all_gather, algorithm::native},     {operation_kind::all_gather_v, algorithm::native},
+    {operation_kind::reduce_scatter, algorithm::native}, {operation_kind::reduce_scatter_v, algorithm::native},
+    {operation_kind::all_to_all, algorithm::native},     {operation_kind::all_to_all_v, algorithm::native},
+    {operation_kind::scan, algorithm::native},           {operation_kind::exclusive_scan, algorithm::native},
+};
+
+/// Where a library's own collective cannot be used after all, the schedule that a collective takes if none is named.
+[[nodiscard]] constexpr algorithm by_messages(algorithm a) noexcept { return a == algorithm::native ? algorithm{} : a; }
 
 /// The schedule for that operation by that algorithm, or nullptr.
 [[nodiscard]] constexpr const implementation* find_implementation(operation_kind kind, algorithm a) noexcept {
   for (const implementation& i : implementations) {
+    if (i.operation == kind && i.algorithm == a) return &i;
+  }
+  for (const implementation& i : native_implementations) {
     if (i.operation == kind && i.algorithm == a) return &i;
   }
   return nullptr;

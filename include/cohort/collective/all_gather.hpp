@@ -29,6 +29,10 @@ task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
       return move_in_window(ch, m, otherwise);
     }
   }
+  if constexpr (transport::native_all_gather<typename Channel::transport_type>) {
+    using library = transport::native_collectives<typename Channel::transport_type>;
+    if (how == algorithm::native && library::fits(where.out)) return library::all_gather(ch.current(), where.out);
+  }
   switch (how) {
     case algorithm::ring: return execute(ch, ring_all_gather{p, r}, where, nullptr);
     case algorithm::linear: return execute(ch, linear_all_gather{p, r}, where, nullptr);

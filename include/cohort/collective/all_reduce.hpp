@@ -37,6 +37,15 @@ operation<> all_reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+  if constexpr (transport::native_all_reduce<Transport, T, Op>) {
+    if (c.signature().algorithm == algorithm::native) {
+      if (combine.prepare != nullptr) contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
+      const T* const mine = combine.prepare != nullptr ? out : in;
+      co_await transport::native_collectives<Transport>::all_reduce(c, bytes_of(mine), bytes_of(out), count, combine);
+      conclude(combine, bytes_of(out), count, ch.size());
+      co_return;
+    }
+  }
   whole_vector all{bytes_of(out), count, sizeof(T)};
   if constexpr (sharing_transport<Transport>) {
     // Where the inputs can be read from where they are, they need not be copied to the output first.
@@ -64,6 +73,13 @@ operation<T> all_reduce_value([[maybe_unused]] cohort::detail::ticket t, T value
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.size());
+  if constexpr (transport::native_all_reduce<Transport, T, Op>) {
+    if (c.signature().algorithm == algorithm::native) {
+      co_await transport::native_collectives<Transport>::all_reduce(c, bytes_of(&value), bytes_of(&value), 1, combine);
+      conclude(combine, bytes_of(&value), 1, ch.size());
+      co_return value;
+    }
+  }
   whole_vector all{bytes_of(&value), 1, sizeof(T)};
   co_await all_reduce_by(ch, c.signature().algorithm, all, combine);
   conclude(combine, bytes_of(&value), 1, ch.size());

@@ -30,6 +30,11 @@ task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std
       return move_in_window(ch, m, otherwise);
     }
   }
+  if constexpr (transport::native_all_to_all<typename Channel::transport_type>) {
+    using library = transport::native_collectives<typename Channel::transport_type>;
+    if (how == algorithm::native && library::fits(block_bytes, p))
+      return library::all_to_all(ch.current(), where.in, where.out);
+  }
   if (how == algorithm::bruck) return with_scratch(ch, bruck_all_to_all{p, r}, where, block_bytes);
   return execute(ch, pairwise_all_to_all{p, r, exchange_window(block_bytes)}, where, nullptr);
 }

@@ -22,6 +22,12 @@ operation<> barrier([[maybe_unused]] cohort::detail::ticket t) {
       co_return;
     }
   }
+  if constexpr (transport::native_barrier<Transport>) {
+    if (c.signature().algorithm == algorithm::native) {
+      co_await transport::native_collectives<Transport>::barrier(c);
+      co_return;
+    }
+  }
   if (c.signature().algorithm == algorithm::linear) {
     co_await execute(ch, central_barrier{ch.size(), ch.rank()}, nothing, nullptr);
   } else {

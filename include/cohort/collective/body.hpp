@@ -5,6 +5,7 @@
 #include <cohort/collective/execute.hpp>
 #include <cohort/operation.hpp>
 #include <cohort/reduction.hpp>
+#include <cohort/transport/native.hpp>
 
 #include <coroutine>
 #include <cstddef>

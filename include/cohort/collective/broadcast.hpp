@@ -18,6 +18,12 @@ task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data,
                     std::size_t element_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
+  if constexpr (transport::native_broadcast<typename Channel::transport_type>) {
+    if (how == algorithm::native) {
+      using library = transport::native_collectives<typename Channel::transport_type>;
+      return library::broadcast(ch.current(), root, data, count * element_bytes);
+    }
+  }
   const int segments = pipeline_segments(how, count * element_bytes, p);
   whole_vector v{data, count, element_bytes};
   if constexpr (sharing_transport<typename Channel::transport_type>) {
@@ -35,12 +41,10 @@ task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data,
     }
   }
   switch (how) {
-    case algorithm::circulant:
-      return execute_in_place(ch, circulant_broadcast(p, r, root, segments), v, nullptr);
+    case algorithm::circulant: return execute_in_place(ch, circulant_broadcast(p, r, root, segments), v, nullptr);
     case algorithm::scatter_all_gather:
       return execute_in_place(ch, scatter_all_gather_broadcast(p, r, root), v, nullptr);
-    case algorithm::chain:
-      return execute_in_place(ch, chain_broadcast{p, r, root, segments}, v, nullptr);
+    case algorithm::chain: return execute_in_place(ch, chain_broadcast{p, r, root, segments}, v, nullptr);
     default: return execute_in_place(ch, binomial_broadcast{p, r, root}, v, nullptr);
   }
 }

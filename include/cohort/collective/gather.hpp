@@ -40,6 +40,11 @@ task<> gather_by(const Channel& ch, algorithm how, int root, const layouts& wher
       return move_in_window(ch, m, otherwise);
     }
   }
+  if constexpr (transport::native_gather<typename Channel::transport_type>) {
+    using library = transport::native_collectives<typename Channel::transport_type>;
+    if (how == algorithm::native && library::fits(block_bytes, p))
+      return library::gather(ch.current(), root, where.in, where.out);
+  }
   if (how == algorithm::binomial) return with_scratch(ch, binomial_gather{p, r, root}, where, block_bytes);
   return execute(ch, linear_gather{p, r, root}, where, nullptr);
 }

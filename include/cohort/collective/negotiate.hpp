@@ -40,10 +40,10 @@ namespace cohort::collective {
 
 /// What carries the blocks once the counts are known. Never the window: operations use it in the order of their calls,
 /// and this one comes to it later than at its call.
-[[nodiscard]] inline algorithm by_messages(const call& c) {
+[[nodiscard]] inline algorithm without_turn(const call& c) {
   const algorithm how = c.signature().algorithm;
-  return how == algorithm::shared_memory ? c.home().selection.choose(c.signature().kind, 0, c.home().size(), true)
-                                         : how;
+  if (how != algorithm::shared_memory) return by_messages(how);
+  return c.home().selection.choose(c.signature().kind, 0, c.home().size(), true);
 }
 
 /// Every rank gets the blocks of all.
@@ -108,7 +108,7 @@ template <transport::message_transport Transport, class T>
 operation<ragged<T>> all_gather_negotiated([[maybe_unused]] cohort::detail::ticket t, const T* in, std::size_t count) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
-  auto all = all_gather_ragged<T>(ch, by_messages(c), in, count);
+  auto all = all_gather_ragged<T>(ch, without_turn(c), in, count);
   co_return co_await all;
 }
 
@@ -146,7 +146,7 @@ operation<ragged<T>> all_to_all_negotiated([[maybe_unused]] cohort::detail::tick
   layouts where;
   where.in = layout::by_offsets(bytes_of(in), send_cuts.data(), ch.size());
   where.out = layout::by_offsets(bytes_of(values.data()), cuts.data(), ch.size());
-  co_await all_to_all_by(ch, by_messages(c), where, 0);
+  co_await all_to_all_by(ch, without_turn(c), where, 0);
   co_return ragged<T>(std::move(values), std::move(offsets));
 }
 

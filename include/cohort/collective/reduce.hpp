@@ -66,6 +66,21 @@ operation<> reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T* ou
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+  if constexpr (transport::native_reduce<Transport, T, Op>) {
+    if (c.signature().algorithm == algorithm::native) {
+      const cohort::detail::borrowed_buffer prepared(c.engine().scratch(),
+                                                     combine.prepare != nullptr ? count * sizeof(T) : 0);
+      const std::byte* mine = bytes_of(in);
+      if (combine.prepare != nullptr) {
+        contribute(combine, mine, prepared.data(), count, ch.size());
+        mine = prepared.data();
+      }
+      const int root = c.signature().root;
+      co_await transport::native_collectives<Transport>::reduce(c, root, mine, bytes_of(out), count, combine);
+      if (out != nullptr) conclude(combine, bytes_of(out), count, ch.size());
+      co_return;
+    }
+  }
   if constexpr (sharing_transport<Transport>) {
     // Nothing is combined but in the window and on the root: the inputs are read from where they are.
     if (c.signature().algorithm == algorithm::shared_memory && combine.prepare == nullptr) {
@@ -86,7 +101,16 @@ operation<std::optional<T>> reduce_value([[maybe_unused]] cohort::detail::ticket
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.size());
-  co_await reduce_by(ch, c.signature().algorithm, c.signature().root, bytes_of(&value), 1, combine);
+  bool done = false;
+  if constexpr (transport::native_reduce<Transport, T, Op>) {
+    if (c.signature().algorithm == algorithm::native) {
+      const int root = c.signature().root;
+      std::byte* const at = bytes_of(&value);
+      co_await transport::native_collectives<Transport>::reduce(c, root, at, at, 1, combine);
+      done = true;
+    }
+  }
+  if (!done) co_await reduce_by(ch, c.signature().algorithm, c.signature().root, bytes_of(&value), 1, combine);
   if (ch.rank() != c.signature().root) co_return std::optional<T>{};
   conclude(combine, bytes_of(&value), 1, ch.size());
   co_return std::optional<T>{value};

@@ -66,7 +66,15 @@ operation<> reduce_scatter([[maybe_unused]] cohort::detail::ticket t, layout in,
     });
     where.in = layout::by_offsets(prepared.data(), offsets.data(), ch.size());
   }
-  co_await reduce_scatter_by(ch, c.signature().algorithm, where, offsets, combine);
+  bool done = false;
+  if constexpr (transport::native_reduce_scatter<Transport, T, Op>) {
+    using library = transport::native_collectives<Transport>;
+    if (c.signature().algorithm == algorithm::native && library::fits(where.in)) {
+      co_await library::reduce_scatter(c, where.in, where.out, combine);
+      done = true;
+    }
+  }
+  if (!done) co_await reduce_scatter_by(ch, c.signature().algorithm, where, offsets, combine);
   out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(combine, data, n / sizeof(T), ch.size()); });
 }
 

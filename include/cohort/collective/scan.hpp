@@ -31,6 +31,13 @@ operation<> scan([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out,
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
   whole_vector all{bytes_of(out), count, sizeof(T)};
+  if constexpr (transport::native_scan<Transport, T, Op>) {
+    if (c.signature().algorithm == algorithm::native) {
+      co_await transport::native_collectives<Transport>::scan(c, bytes_of(out), bytes_of(out), count, combine);
+      conclude(combine, bytes_of(out), count, ch.rank() + 1);
+      co_return;
+    }
+  }
   co_await scan_by(ch, c.signature().algorithm, all, combine);
   conclude(combine, bytes_of(out), count, ch.rank() + 1);
 }
@@ -42,6 +49,13 @@ operation<T> scan_value([[maybe_unused]] cohort::detail::ticket t, T value, Op o
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.rank() + 1);
   whole_vector all{bytes_of(&value), 1, sizeof(T)};
+  if constexpr (transport::native_scan<Transport, T, Op>) {
+    if (c.signature().algorithm == algorithm::native) {
+      co_await transport::native_collectives<Transport>::scan(c, bytes_of(&value), bytes_of(&value), 1, combine);
+      conclude(combine, bytes_of(&value), 1, ch.rank() + 1);
+      co_return value;
+    }
+  }
   co_await scan_by(ch, c.signature().algorithm, all, combine);
   conclude(combine, bytes_of(&value), 1, ch.rank() + 1);
   co_return value;
@@ -61,9 +75,15 @@ task<> exclusive_scan_by_messages(const Channel& ch, std::byte* in, std::byte* o
   co_await execute(ch, steps, where, &op);
 }
 
-template <class Channel>
+template <class T, class Op, class Channel>
 task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
                          const cohort::detail::reducer& op) {
+  if constexpr (transport::native_scan<typename Channel::transport_type, T, Op>) {
+    using library = transport::native_collectives<typename Channel::transport_type>;
+    if (ch.current().signature().algorithm == algorithm::native) {
+      return library::exclusive_scan(ch.current(), in, out, count, op);
+    }
+  }
   if constexpr (sharing_transport<typename Channel::transport_type>) {
     if (ch.current().signature().algorithm == algorithm::shared_memory) {
       const std::size_t bytes = count * op.element_bytes;
@@ -90,7 +110,7 @@ operation<> exclusive_scan([[maybe_unused]] cohort::detail::ticket t, const T* i
     contribute(combine, bytes_of(in), bytes_of(copy), count, ch.rank());
     mine = copy;
   }
-  co_await exclusive_scan_by(ch, bytes_of(mine), bytes_of(out), count, combine);
+  co_await exclusive_scan_by<T, Op>(ch, bytes_of(mine), bytes_of(out), count, combine);
   if (ch.rank() == 0) {
     for (std::size_t i = 0; i < count; ++i) std::memcpy(static_cast<void*>(out + i), &initial, sizeof(T));
     co_return;
@@ -111,7 +131,7 @@ operation<T> exclusive_scan_value([[maybe_unused]] cohort::detail::ticket t, T v
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   T before = initial;
   contribute(combine, bytes_of(&value), bytes_of(&value), 1, ch.rank());
-  co_await exclusive_scan_by(ch, bytes_of(&value), bytes_of(&before), 1, combine);
+  co_await exclusive_scan_by<T, Op>(ch, bytes_of(&value), bytes_of(&before), 1, combine);
   if (ch.rank() == 0) co_return initial;
   if (!initial_changes_nothing) combine.fold(combine.op, bytes_of(&before), bytes_of(&initial), 1, side::left);
   conclude(combine, bytes_of(&before), 1, ch.rank());

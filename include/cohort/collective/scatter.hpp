@@ -30,6 +30,11 @@ task<> scatter_by(const Channel& ch, algorithm how, int root, const layouts& whe
       return move_in_window(ch, m, otherwise);
     }
   }
+  if constexpr (transport::native_scatter<typename Channel::transport_type>) {
+    using library = transport::native_collectives<typename Channel::transport_type>;
+    if (how == algorithm::native && library::fits(block_bytes, p))
+      return library::scatter(ch.current(), root, where.in, where.out);
+  }
   if (how == algorithm::binomial) return with_scratch(ch, binomial_scatter{p, r, root}, where, block_bytes);
   return execute(ch, linear_scatter{p, r, root}, where, nullptr);
 }

@@ -66,13 +66,20 @@ inline constexpr selection_row default_selection[] = {
 /// "binomial, circulant": those that an operation can be carried out by; "" if it has no choice of them.
 [[nodiscard]] std::string list_of_algorithms(operation_kind kind);
 
+/// What a call may be carried out with besides messages.
+struct means {
+  bool native = true;   ///< the backend's own collectives, where it has any
+  bool shared = false;  ///< memory that all ranks see
+};
+
 /// The table of one communicator.
 class selection_table {
  public:
   constexpr selection_table() noexcept : selection_table(default_selection) {}
 
   /// Needs: at most `capacity` rows, and for each operation that is asked for one that applies to every call
-  constexpr explicit selection_table(std::span<const selection_row> rows) {
+  ///        `natives`: whether the backend has collectives of its own, which rows and overrides may then name
+  constexpr explicit selection_table(std::span<const selection_row> rows, bool natives = false) : natives_(natives) {
     if (rows.size() > capacity) throw error(errc::invalid_argument, "a selection table has at most 64 rows");
     for (const selection_row& row : rows) rows_[row_count_++] = row;
   }
@@ -81,18 +88,21 @@ class selection_table {
   ///
   /// Needs:  `bytes` is the size of one rank's vector; of the whole result for an all_gather; of one block for a
   ///         gather, scatter or all_to_all; 0 where ranks do not know of each other's sizes (the forms in _v)
-  /// Result: shared_memory if the ranks are `shared`: then it is faster at every size, and keeps rank order
-  /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`
+  /// Result: shared_memory if the ranks share memory: then it is faster at every size, and keeps rank order
+  /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`; the backend's own, and that of
+  ///         ranks which share memory, only if `usable` says so
   /// Errors: invalid_argument for an operation that has no row, such as a send
   [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
-                                           bool shared = false) const {
+                                           means usable = means{}) const {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
-    const bool possible = wanted != algorithm{} && (shared || wanted != algorithm::shared_memory);
-    if (possible && (commutative || !find_implementation(kind, wanted)->needs_commutative)) return wanted;
-    if (shared && has_shared_memory(kind)) return algorithm::shared_memory;
+    if (wanted != algorithm{} && (commutative || !find_implementation(kind, wanted)->needs_commutative) &&
+        (usable.native || wanted != algorithm::native) && (usable.shared || wanted != algorithm::shared_memory)) {
+      return wanted;
+    }
+    if (usable.shared && has_shared_memory(kind)) return algorithm::shared_memory;
     for (const selection_row& row : rows()) {
       if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
-          (commutative || !row.needs_commutative)) {
+          (commutative || !row.needs_commutative) && (usable.native || row.algorithm != algorithm::native)) {
         return row.algorithm;
       }
     }
@@ -104,10 +114,10 @@ class selection_table {
   ///
   /// Errors: invalid_argument if the operation has no such algorithm; the table is unchanged then
   constexpr void override_with(operation_kind kind, algorithm wanted) {
-    if (find_implementation(kind, wanted) == nullptr) {
+    if (find_implementation(kind, wanted) == nullptr || (wanted == algorithm::native && !natives_)) {
       throw error(errc::invalid_argument, "\"" + std::string{collective::to_string(wanted)} +
-                                              "\" is not an algorithm of " + std::string{name(kind)} +
-                                              "; these are " + list_of_algorithms(kind));
+                                              "\" is not an algorithm of " + std::string{name(kind)} + "; these are " +
+                                              list_of_algorithms(kind) + (natives_ ? ", native" : ""));
     }
     overrides_[static_cast<std::size_t>(kind)] = wanted;
   }
@@ -128,6 +138,9 @@ class selection_table {
   /// One line for each row, in the order in which they are tried.
   [[nodiscard]] std::string to_string() const;
 
+  /// Whether the backend has collectives of its own.
+  [[nodiscard]] constexpr bool has_natives() const noexcept { return natives_; }
+
   static constexpr std::size_t capacity = 64;
 
  private:
@@ -135,6 +148,7 @@ class selection_table {
 
   std::array<selection_row, capacity> rows_{};
   std::size_t row_count_ = 0;
+  bool natives_ = false;
   std::array<algorithm, operations> overrides_{};
 };
 

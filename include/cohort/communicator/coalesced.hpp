@@ -40,8 +40,9 @@ class coalesced_calls {
       collective::joined_vector all(sizeof(T));
       each_span(kind, "inout", inout,
                 [&](auto span) { all.add(collective::bytes_of(span.data()), span.size_bytes()); });
-      transport::signature s = calls().sign(kind, calls().choose(kind, all.count() * sizeof(T), is_commutative<Op, T>),
-                                            element_type_id<T>, all.count());
+      transport::signature s =
+          calls().sign(kind, calls().choose(kind, all.count() * sizeof(T), is_commutative<Op, T>, false),
+                       element_type_id<T>, all.count());
       s.functor = functor_id<Op>;
       ticket t = calls().enter(s, options_of(options...));
       return collective::all_reduce_coalesced<transport_type, T, Op>(std::move(t), std::move(all), std::move(op));
@@ -68,7 +69,7 @@ class coalesced_calls {
       collective::block_table table;
       std::size_t elements = 0;
       pair_up(kind, in, "in", out, "out", table, elements);
-      ticket t = calls().enter(calls().sign(kind, calls().choose(kind, elements * size() * sizeof(T)),
+      ticket t = calls().enter(calls().sign(kind, calls().choose(kind, elements * size() * sizeof(T), true, false),
                                             element_type_id<T>, elements * size()),
                                options_of(options...));
       const auto from = collective::layout::table(table.runs.data(), table.offsets.data(), 1);
@@ -103,7 +104,7 @@ class coalesced_calls {
       collective::detail::short_vector<std::size_t> offsets;
       for (std::size_t r = 0; r <= size(); ++r) offsets.push_back(r * elements * sizeof(T));
       transport::signature s =
-          calls().sign(kind, calls().choose(kind, elements * size() * sizeof(T), is_commutative<Op, T>),
+          calls().sign(kind, calls().choose(kind, elements * size() * sizeof(T), is_commutative<Op, T>, false),
                        element_type_id<T>, elements * size());
       s.functor = functor_id<Op>;
       ticket t = calls().enter(s, options_of(options...));

@@ -260,8 +260,9 @@ class exchange_calls {
                                    collective::block_table table, call::options o) const {
     collective::detail::short_vector<std::size_t> offsets(1, 0);
     for (int r = 0; r < calls().size(); ++r) offsets.push_back(offsets.back() + c.where.bytes(r, 1));
-    transport::signature s = calls().sign(kind, calls().choose(kind, c.elements * sizeof(T), is_commutative<Op, T>),
-                                          element_type_id<T>, c.elements);
+    transport::signature s = calls().sign(
+        kind, calls().choose(kind, c.elements * sizeof(T), is_commutative<Op, T>, transport::never_throws<T, Op>),
+        element_type_id<T>, c.elements);
     s.functor = functor_id<Op>;
     const auto own = collective::layout::uniform(collective::bytes_of(out), count * sizeof(T), 1);
     return collective::reduce_scatter<transport_type, T, Op>(calls().enter(s, std::move(o)), c.where, own,

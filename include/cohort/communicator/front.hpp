@@ -168,10 +168,14 @@ class front {
     refuse(kind, "input and output overlap in part: pass disjoint buffers, or use the in-place form");
   }
 
-  [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes, bool commutative = true) const {
-    // One grouping whatever the size of the vector is what the schedules have, and the window has not.
-    const bool shared = group_->window != nullptr && !(group_->ordered && reduces(kind));
-    return group_->selection.choose(kind, bytes, size(), commutative && !group_->ordered, shared);
+  [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes) const {
+    return group_->selection.choose(kind, bytes, size(), true, {true, shares(kind)});
+  }
+  /// Of a reduction. A library of its own combines in an order that nobody promises, and cannot be told of exceptions.
+  [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes, bool commutative,
+                                             bool may_be_native) const {
+    return group_->selection.choose(kind, bytes, size(), commutative && !group_->ordered,
+                                    {may_be_native && !group_->ordered, shares(kind)});
   }
 
   /// Whether a call concerns nobody else and cannot be interrupted: then it is carried out where it is made, and is
@@ -202,6 +206,11 @@ class front {
   }
 
  private:
+  // One grouping whatever the size of the vector is what the schedules have, and shared memory has not.
+  [[nodiscard]] bool shares(operation_kind kind) const noexcept {
+    return group_->window != nullptr && !(group_->ordered && reduces(kind));
+  }
+
   std::shared_ptr<group> group_{};
 };
 

@@ -192,8 +192,9 @@ class reduction_calls {
   }
   template <class T, class Op>
   [[nodiscard]] ticket enter(operation_kind kind, std::size_t count, call::options o) const {
-    transport::signature s =
-        calls().sign(kind, calls().choose(kind, count * sizeof(T), is_commutative<Op, T>), element_type_id<T>, count);
+    transport::signature s = calls().sign(
+        kind, calls().choose(kind, count * sizeof(T), is_commutative<Op, T>, transport::never_throws<T, Op>),
+        element_type_id<T>, count);
     s.functor = functor_id<Op>;
     return calls().enter(s, std::move(o));
   }

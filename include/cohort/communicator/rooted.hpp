@@ -39,7 +39,7 @@ class rooted_calls {
       calls().check_null(kind, "inout", elements.data(), elements.size());
       if (calls().alone(options_of(options...))) return operation<>::completed({});
       return collective::broadcast<transport_type>(
-          enter<T>(kind, elements.size(), from_rank, 0, true, options_of(options...)),
+          enter<T>(kind, elements.size(), from_rank, 0, true, true, options_of(options...)),
           collective::bytes_of(elements.data()), elements.size(), sizeof(T));
     });
   }
@@ -52,7 +52,7 @@ class rooted_calls {
       calls().require_open(kind);
       calls().check_root(kind, from_rank);
       return collective::broadcast_value<transport_type, T>(
-          enter<T>(kind, 1, from_rank, 0, true, options_of(options...)), value);
+          enter<T>(kind, 1, from_rank, 0, true, true, options_of(options...)), value);
     });
   }
   template <class Buffer, std::integral Rank, class... Options>
@@ -124,8 +124,9 @@ class rooted_calls {
       calls().require_open(kind);
       calls().check_root(kind, to_rank);
       return collective::reduce_value<transport_type, T, Op>(
-          enter<T>(kind, 1, to_rank, functor_id<Op>, is_commutative<Op, T>, options_of(options...)), value,
-          std::move(op));
+          enter<T>(kind, 1, to_rank, functor_id<Op>, is_commutative<Op, T>, transport::never_throws<T, Op>,
+                   options_of(options...)),
+          value, std::move(op));
     });
   }
   template <class Buffer, class Op, std::integral Rank, class... Options>
@@ -141,9 +142,9 @@ class rooted_calls {
 
   template <class T>
   [[nodiscard]] ticket enter(operation_kind kind, std::size_t count, root r, std::uint16_t functor, bool commutative,
-                             call::options o) const {
-    transport::signature s =
-        calls().sign(kind, calls().choose(kind, count * sizeof(T), commutative), element_type_id<T>, count);
+                             bool may_be_native, call::options o) const {
+    transport::signature s = calls().sign(kind, calls().choose(kind, count * sizeof(T), commutative, may_be_native),
+                                          element_type_id<T>, count);
     s.root = static_cast<std::uint16_t>(r.rank);
     s.functor = functor;
     return calls().enter(s, std::move(o));
@@ -152,8 +153,9 @@ class rooted_calls {
   operation<> start_reduce(const T* in, T* out, std::size_t count, Op op, root to_rank, call::options o) const {
     check_reduction<Op, T>();
     return collective::reduce<transport_type, T, Op>(
-        enter<T>(operation_kind::reduce, count, to_rank, functor_id<Op>, is_commutative<Op, T>, std::move(o)), in, out,
-        count, std::move(op));
+        enter<T>(operation_kind::reduce, count, to_rank, functor_id<Op>, is_commutative<Op, T>,
+                 transport::never_throws<T, Op>, std::move(o)),
+        in, out, count, std::move(op));
   }
 };
 

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,13 +52,27 @@ namespace detail {
   return probe.local_endpoint().address();
 }
 
+/// Where rank 0 is; its name may still be on its way to the name servers.
+[[nodiscard]] inline transport::tcp_endpoint find_master(const launch_info& info, deadline until) {
+  constexpr std::chrono::milliseconds pause{500};
+  for (;;) {
+    try {
+      return transport::resolve(info.master_addr, info.master_port, until).front();
+    } catch (const error& e) {
+      const bool late = info.address_comes_late && e.condition() == errc::cannot_resolve;
+      if (!late || std::chrono::steady_clock::now() + pause >= until) throw;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
 [[nodiscard]] inline boost::asio::ip::address listen_address(const connect_options& o, deadline until) {
   if (o.launch.world_size == 1) return boost::asio::ip::address_v4::loopback();
   boost::asio::ip::address chosen = boost::asio::ip::address_v4::loopback();
   if (!o.bind_address.empty()) {
     chosen = transport::resolve(o.bind_address, 0, until).front().address();
   } else if (!o.launch.master_addr.empty()) {
-    chosen = address_towards(transport::resolve(o.launch.master_addr, o.launch.master_port, until).front());
+    chosen = address_towards(find_master(o.launch, until));
   }
   transport::require_safe_listener({chosen.to_string(), 0}, !o.launch.secret.empty(), o.launch.insecure_network);
   return chosen;

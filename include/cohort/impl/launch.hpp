@@ -4,6 +4,7 @@
 
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/secret_file.hpp>
+#include <cohort/impl/launch_sources.hpp>
 #include <cohort/launch.hpp>
 #include <cohort/uri.hpp>
 
@@ -14,11 +15,6 @@
 
 namespace cohort {
 namespace detail {
-
-COHORT_DECL void leave_port_to_torchrun(const environment& env, launch_info& info) {
-  if (env.get("TORCHELASTIC_USE_AGENT_STORE") != "True" || info.master_port == 0) return;
-  info.master_port = static_cast<std::uint16_t>(info.master_port == 65535 ? 65534 : info.master_port + 1);
-}
 
 [[nodiscard]] inline std::string required(const environment& env, std::string_view name, std::string_view because) {
   const std::optional<std::string> value = env.get(name);
@@ -79,8 +75,12 @@ inline void read_security(const environment& env, launch_info& info) {
 
 inline void warn_of_contradictions(const env_source& taken, const environment& env, std::span<const env_source> sources,
                                    launch_info& info) {
+  // One launcher that starts another on each node is no contradiction.
+  const std::optional<std::string> nodes = env.get("GROUP_WORLD_SIZE");
   for (const env_source& other : sources) {
     if (other.name == taken.name || !is_detected(other, env)) continue;
+    if (nodes && env.get(other.world_size) == nodes) continue;
+    if (other.place == refuse_slurm_batch) continue;  // it starts nobody
     const auto compare = [&](std::string_view mine, std::string_view theirs) {
       const std::optional<std::string> a = env.get(mine);
       const std::optional<std::string> b = env.get(theirs);
@@ -145,8 +145,12 @@ COHORT_DECL launch_info launch_from_environment(const environment& env, std::str
       info.epoch = static_cast<std::uint32_t>(detail::parse_integer(*count, source.restart_count, 0, UINT32_MAX));
     }
     if (!method.rank) {
-      detail::read_ranks(source, env, info);
-      detail::read_local_ranks(source, env, info);
+      if (source.place != nullptr) {
+        source.place(env, info);
+      } else {
+        detail::read_ranks(source, env, info);
+        detail::read_local_ranks(source, env, info);
+      }
       detail::warn_of_contradictions(source, env, sources, info);
     }
     if (!source.master_addr.empty()) {

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSL-1.0
+// The MPI transport: point-to-point messages with the library's own matching, so that every message is held against
+// its receive, over any MPI library. Driven by whoever waits; no thread. The bodies are in impl/.
+#pragma once
+
+#include <cohort/detail/byte_buffer.hpp>
+#include <cohort/mpi/datatype.hpp>
+#include <cohort/mpi/header.hpp>
+#include <cohort/mpi/native_turn.hpp>
+#include <cohort/mpi/packet.hpp>
+#include <cohort/mpi/reduction.hpp>
+#include <cohort/transport/engine.hpp>
+#include <cohort/transport/matching.hpp>
+#include <cohort/transport/verdict.hpp>
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace cohort::transport {
+
+/// Whether the ranks make sure that they mean the same before they enter a collective of MPI's own, which cannot
+/// tell; and cannot be left again.
+enum class native_check : bool { never, always };
+
+class mpi_endpoint final : public engine {
+ public:
+  /// A message of this many bytes or fewer is sent at once, and copied where it arrives.
+  static constexpr std::size_t eager_limit = 3968;
+
+  /// Collective: every rank of `base` makes its own. `base` is duplicated and not used afterwards.
+  ///
+  /// Errors: version_mismatch, or what MPI says
+  mpi_endpoint(MPI_Comm base, native_check check);
+  ~mpi_endpoint() override;
+
+  [[nodiscard]] std::string host() const override { return host_; }
+
+  void start(request& r);
+  void withdraw(request& r) override;
+  std::shared_ptr<const fault> report(fault f, const group& where) override;
+  void entered(const call& c) override;
+  /// Waits until every rank has left. False when the deadline came first.
+  bool wait_until_all_left(clock::time_point deadline);
+
+  // --- collectives of MPI's own: native_turn.hpp and native.hpp
+  [[nodiscard]] native_check check() const noexcept { return check_; }
+  [[nodiscard]] native_reductions& reductions() noexcept { return reductions_; }
+  void queue(native_turn& t);
+  void unqueue(native_turn& t) noexcept;
+  /// The turn's request completes when MPI has carried its collective out.
+  void start_native(native_turn& t);
+
+ protected:
+  bool progress() override;
+  void sleep_until(clock::time_point until) override;
+  void wake() noexcept override;
+  void collect_faults(std::vector<std::shared_ptr<const fault>>& into) override;
+  void group_added(group& g) override;
+  void group_removed(group& g) override;
+  void leave() override;
+
+ private:
+  static constexpr std::size_t slot_bytes = sizeof(mpi_packet) + eager_limit;
+  static constexpr std::size_t ring_size = 16;
+  /// How long a transfer that is given up may hold this thread, until MPI has let go of the buffer.
+  static constexpr std::chrono::seconds patience{2};
+  static constexpr std::chrono::milliseconds longest_inquiry{300};
+
+  /// A long message on its way.
+  struct transfer {
+    request* owner = nullptr;  ///< null: nobody waits for it any more
+    int peer = -1;
+    int tag = -1;  ///< of a receive: this rank's own
+    std::size_t size = 0;
+    detail::mpi_bytes bytes{};
+    detail::byte_buffer sink{};  ///< where the bytes of a receive that was given up go
+  };
+  struct outgoing {
+    MPI_Request sent = MPI_REQUEST_NULL;
+    detail::byte_buffer buffer{};
+  };
+  struct announced {
+    request* send = nullptr;
+    std::uint32_t generation = 0;
+  };
+  struct retirement {
+    int rank;
+    mpi_standing last;
+  };
+  struct retirements {
+    std::vector<retirement> of{};
+    bool own = false;
+  };
+  /// Asking everybody how far they are, when a deadline has passed.
+  struct inquiry {
+    fault what{};
+    std::vector<int> members{};
+    std::vector<std::optional<mpi_standing>> answers{};
+    clock::time_point until{};
+  };
+  /// MPI's own collectives on one communicator.
+  struct native_line {
+    MPI_Comm comm = MPI_COMM_NULL;
+    bool wanted = false;
+    std::vector<int> members{};
+    native_turn* first = nullptr;
+    native_turn* last = nullptr;
+  };
+
+  // messages
+  void start_send(request& send);
+  void start_receive(request& receive);
+  void start_probe(request& probe);
+  void start_posted(request& receive);
+  void refuse(const request& r, int culprit, errc code, std::string text);
+  void refuse_departed(const request& r);
+  [[nodiscard]] bool has_retired(std::uint64_t context, int world_rank) const;
+  [[nodiscard]] bool others_retired(const group& g) const;
+  void keep(std::unique_ptr<early_message> message);
+  [[nodiscard]] request* match(const envelope& header);
+  void post(int peer, const mpi_packet& p, const piece* pieces = nullptr, std::size_t n = 0);
+  void post(int peer, mpi_packet p, const void* data, std::size_t bytes);
+  void grant(request& receive, int source, std::uint64_t ticket);
+  void begin(transfer t, MPI_Request r);
+  void let_go(std::size_t index) noexcept;
+  void finish(std::size_t index, int code);
+
+  // what arrives
+  [[nodiscard]] bool take_arrivals();
+  void handle(int source, const std::byte* data, std::size_t bytes);
+  void on_eager(const envelope& header, const std::byte* data);
+  void on_announce(const envelope& header, std::uint64_t ticket);
+  void on_grant(int source, const mpi_packet& p);
+  void on_revoke(int source, const mpi_packet& p);
+  void on_retired(int source, const mpi_packet& p, const mpi_standing& last);
+  [[nodiscard]] bool settle_transfers();
+  [[nodiscard]] bool settle_outgoing();
+
+  // faults
+  void broadcast(const fault& f, const std::vector<int>& members);
+  void spread(const fault& f);
+  void note(std::shared_ptr<const fault> f);
+  void mpi_failed(const std::string& what);
+  void conclude_inquiry();
+  [[nodiscard]] std::vector<int> everybody() const;
+
+  // native collectives
+  void pump(std::uint64_t context);
+  void on_comm(int source, const mpi_packet& p);
+  void make_comm(std::uint64_t context);
+  void want_comm(std::uint64_t context, native_line& line);
+  void grant_next_comm();
+  [[nodiscard]] static bool tested(native_turn& t, int& code);
+  [[nodiscard]] bool settle_natives();
+  void give_up(native_turn& t) noexcept;
+
+  std::string host_;
+  native_check check_;
+  MPI_Comm control_ = MPI_COMM_NULL;
+  MPI_Comm data_ = MPI_COMM_NULL;
+  int greatest_tag_ = 32767;
+  int next_tag_ = 0;
+  std::vector<int> free_tags_{};
+  matcher matcher_{};
+
+  std::vector<std::byte> ring_{};
+  std::array<MPI_Request, ring_size> arriving_{};
+  std::size_t head_ = 0;
+  std::deque<outgoing> outgoing_{};
+  std::vector<announced> announced_{};
+  std::vector<std::uint32_t> free_announced_{};
+  std::vector<transfer> transfers_{};
+  std::vector<MPI_Request> transfer_requests_{};
+  std::vector<int> finished_{};
+  std::vector<MPI_Status> statuses_{};
+
+  std::unordered_map<std::uint64_t, retirements> retired_{};
+  std::unordered_map<std::uint64_t, std::shared_ptr<const fault>> verdicts_{};
+  std::vector<std::shared_ptr<const fault>> faults_{};
+  std::optional<inquiry> inquiry_{};
+  std::vector<bool> left_{};
+  int ranks_left_ = 0;
+  bool has_left_ = false;
+  bool broken_ = false;
+
+  std::unordered_map<std::uint64_t, native_line> natives_{};
+  std::vector<native_turn*> issued_{};
+  struct comm_request {
+    int leader;
+    std::uint64_t context;
+  };
+  native_reductions reductions_{};
+  bool gave_up_ = false;  ///< MPI may still carry out something that nobody waits for
+  std::deque<comm_request> comms_wanted_{};
+  bool comm_in_making_ = false;
+
+  // Other threads ring here.
+  std::mutex mutex_{};
+  std::condition_variable rung_{};
+  bool woken_ = false;
+  std::chrono::microseconds nap_{0};
+  clock::time_point busy_until_{};
+};
+
+}  // namespace cohort::transport
+
+#include <cohort/mpi/impl/endpoint.hpp>
+#include <cohort/mpi/impl/faults.hpp>
+#include <cohort/mpi/impl/messages.hpp>
+#include <cohort/mpi/impl/native.hpp>

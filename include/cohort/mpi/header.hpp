@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSL-1.0
+// <mpi.h> without the C++ bindings, which MPI has withdrawn and which need a library of their own. The one place that
+// includes it.
+#pragma once
+
+// The names are those of Open MPI and of MPICH and its kin; other libraries ignore them.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+
+#include <mpi.h>

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of mpi/endpoint.hpp: beginning, the turn, and the end.
+#pragma once
+
+#include <cohort/detail/host_name.hpp>
+#include <cohort/mpi/endpoint.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::transport {
+namespace detail_mpi {
+
+inline constexpr int protocol = 1;
+
+[[nodiscard]] inline int rank_in(MPI_Comm comm) {
+  int rank = 0;
+  detail::check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  return rank;
+}
+[[nodiscard]] inline int size_of(MPI_Comm comm) {
+  int size = 0;
+  detail::check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  return size;
+}
+[[nodiscard]] inline MPI_Comm copy_of(MPI_Comm comm) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  detail::check_mpi(MPI_Comm_dup(comm, &copy), "MPI_Comm_dup");
+  detail::check_mpi(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  return copy;
+}
+
+}  // namespace detail_mpi
+
+inline mpi_endpoint::mpi_endpoint(MPI_Comm base, native_check check)
+    : engine(detail_mpi::rank_in(base), detail_mpi::size_of(base)), host_(detail::host_name()), check_(check) {
+  control_ = detail_mpi::copy_of(base);
+  data_ = detail_mpi::copy_of(base);
+  int versions[2] = {detail_mpi::protocol, -detail_mpi::protocol};
+  detail::check_mpi(MPI_Allreduce(MPI_IN_PLACE, versions, 2, MPI_INT, MPI_MAX, control_), "MPI_Allreduce");
+  if (versions[0] != -versions[1]) {
+    throw error(errc::version_mismatch, "the ranks of this MPI job speak versions " + std::to_string(-versions[1]) +
+                                            " to " + std::to_string(versions[0]) +
+                                            " of the protocol: build all of them with one version of cohort");
+  }
+  void* limit = nullptr;
+  int known = 0;
+  detail::check_mpi(MPI_Comm_get_attr(data_, MPI_TAG_UB, static_cast<void*>(&limit), &known), "MPI_Comm_get_attr");
+  if (known != 0) greatest_tag_ = *static_cast<const int*>(limit);
+  left_.resize(static_cast<std::size_t>(size()), false);
+  ring_.resize(slot_bytes * ring_size);
+  for (std::size_t i = 0; i < ring_size; ++i) {
+    detail::check_mpi(MPI_Irecv(ring_.data() + i * slot_bytes, static_cast<int>(slot_bytes), MPI_BYTE, MPI_ANY_SOURCE,
+                                0, control_, &arriving_[i]),
+                      "MPI_Irecv");
+  }
+}
+
+inline mpi_endpoint::~mpi_endpoint() {
+  silence();
+  mpi_endpoint::leave();
+  int finalised = 0;
+  if (MPI_Finalized(&finalised) != MPI_SUCCESS || finalised != 0) return;
+  // What others still send to this rank, and what it sent last, should not end with it.
+  constexpr std::chrono::seconds farewell{1};
+  try {
+    wait_until_all_left(clock::now() + farewell);
+  } catch (...) {
+    broken_ = true;
+  }
+  for (MPI_Request& r : arriving_) {
+    if (r == MPI_REQUEST_NULL) continue;
+    MPI_Cancel(&r);
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+  }
+  bool quiet = issued_.empty() && !gave_up_;
+  for (outgoing& o : outgoing_) {
+    int done = 0;
+    MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE);
+    if (done == 0) {
+      // MPI may still read it: memory that is lost at the end of a world is better than a message that is not what it was.
+      static_cast<void>(o.buffer.release());
+      quiet = false;
+    }
+  }
+  if (!transfers_.empty()) quiet = false;
+  for (transfer& t : transfers_) static_cast<void>(t.sink.release());
+  if (!quiet) return;  // a communicator with something pending on it is left to MPI_Finalize
+  for (auto& [context, line] : natives_) {
+    if (line.comm != MPI_COMM_NULL) MPI_Comm_free(&line.comm);
+  }
+  MPI_Comm_free(&data_);
+  MPI_Comm_free(&control_);
+}
+
+inline bool mpi_endpoint::progress() {
+  if (broken_) return false;
+  bool moved = false;
+  try {
+    moved = take_arrivals();
+    if (!outgoing_.empty()) moved = settle_outgoing() || moved;
+    if (!transfers_.empty()) moved = settle_transfers() || moved;
+    if (!issued_.empty()) moved = settle_natives() || moved;
+    if (inquiry_ && clock::now() >= inquiry_->until) conclude_inquiry();
+  } catch (const std::exception& e) {
+    mpi_failed(e.what());
+  }
+  if (moved) nap_ = std::chrono::microseconds{0};
+  return moved;
+}
+
+inline bool mpi_endpoint::settle_outgoing() {
+  bool moved = false;
+  // They mostly end in the order in which they began.
+  while (!outgoing_.empty()) {
+    int done = 0;
+    detail::check_mpi(MPI_Test(&outgoing_.front().sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done == 0) break;
+    scratch().give_back(std::move(outgoing_.front().buffer));
+    outgoing_.pop_front();
+    moved = true;
+  }
+  return moved;
+}
+
+inline void mpi_endpoint::sleep_until(clock::time_point until) {
+  const bool in_mpi = !transfers_.empty() || !issued_.empty() || !outgoing_.empty();
+  const auto now = clock::now();
+  // MPI moves long messages only while it is called: those get a while of undivided attention.
+  if (nap_.count() == 0) busy_until_ = now + std::chrono::milliseconds{in_mpi ? 50 : 0};
+  constexpr std::chrono::microseconds shortest{20};
+  constexpr std::chrono::microseconds longest{1000};
+  if (nap_.count() == 0) nap_ = shortest;
+  if (in_mpi && now < busy_until_) {
+    ::sched_yield();
+    return;
+  }
+  // MPI has nothing that can be slept on together with other things: short naps, longer ones when nothing happens.
+  std::unique_lock lock(mutex_);
+  rung_.wait_until(lock, std::min(until, now + nap_), [this] { return woken_; });
+  woken_ = false;
+  nap_ = std::min(in_mpi ? shortest * 4 : longest, nap_ * 2);
+}
+
+inline void mpi_endpoint::wake() noexcept {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  rung_.notify_all();
+}
+
+inline std::vector<int> mpi_endpoint::everybody() const {
+  std::vector<int> all(static_cast<std::size_t>(size()));
+  for (int r = 0; r < size(); ++r) all[static_cast<std::size_t>(r)] = r;
+  return all;
+}
+
+inline void mpi_endpoint::group_added(group& g) {
+  if (const auto known = verdicts_.find(g.context()); known != verdicts_.end()) {
+    faults_.push_back(known->second);
+    attention_needed();
+  }
+}
+
+inline void mpi_endpoint::group_removed(group& g) {
+  matcher_.forget(g.context(), [](const early_message&) {});
+  verdicts_.erase(g.context());
+  retirements& r = retired_[g.context()];
+  r.own = true;
+  if (r.of.size() + 1 >= g.members().size()) retired_.erase(g.context());
+  // A communicator of MPI's that others may still wait for in its making stays until that is done.
+  if (const auto line = natives_.find(g.context()); line != natives_.end() && line->second.comm != MPI_COMM_NULL) {
+    if (!gave_up_ && line->second.comm != control_) MPI_Comm_free(&line->second.comm);
+    natives_.erase(line);
+  }
+  if (broken_) return;
+  const mpi_standing last = mpi_standing::of(g.arrival(), static_cast<int>(::getpid()), host_);
+  mpi_packet p = mpi_packet::of(mpi_packet::kind::retired);
+  p.context = g.context();
+  try {
+    // Why it failed comes before that it is gone: whoever has not heard of it yet would blame this rank.
+    if (g.failure()) broadcast(*g.failure(), g.members());
+    for (const int member : g.members()) {
+      if (member != rank()) post(member, p, &last, sizeof last);
+    }
+  } catch (...) {
+    broken_ = true;  // the others find out by their deadlines
+  }
+}
+
+inline void mpi_endpoint::leave() {
+  if (has_left_) return;
+  has_left_ = true;
+  left_[static_cast<std::size_t>(rank())] = true;
+  ++ranks_left_;
+  if (broken_) return;
+  try {
+    for (int r = 0; r < size(); ++r) {
+      if (r != rank()) post(r, mpi_packet::of(mpi_packet::kind::left));
+    }
+  } catch (...) {
+    broken_ = true;
+  }
+}
+
+inline bool mpi_endpoint::wait_until_all_left(clock::time_point deadline) {
+  const auto done = [this] { return broken_ || (ranks_left_ == size() && outgoing_.empty()); };
+  drive_until([&] { return done() || (deadline != clock::time_point::max() && clock::now() >= deadline); });
+  return done() && !broken_;
+}
+
+}  // namespace cohort::transport

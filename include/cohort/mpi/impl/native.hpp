@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of mpi/endpoint.hpp: the order of MPI's own collectives on each communicator, and the making of an MPI
+// communicator for a group. MPI_Comm_create_group blocks, so two groups with ranks in common must be made in one order
+// everywhere: the leader of a group asks rank 0, which lets one be made after the other.
+#pragma once
+
+#include <cohort/mpi/endpoint.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::transport {
+
+inline native_turn::native_turn(mpi_endpoint& endpoint, call& c) : owner(&c), endpoint_(&endpoint) {
+  endpoint_->queue(*this);
+}
+inline native_turn::~native_turn() { endpoint_->unqueue(*this); }
+
+inline void mpi_endpoint::queue(native_turn& t) {
+  native_line& line = natives_[t.owner->home().context()];
+  if (line.members.empty()) {
+    line.members = t.owner->home().members();
+    // The world has its communicator already: nothing but MPI's own collectives uses that one for collectives.
+    if (t.owner->home().context() == 0) line.comm = control_;
+    t.first = line.comm == MPI_COMM_NULL;
+  }
+  t.previous = line.last;
+  (line.last != nullptr ? line.last->next : line.first) = &t;
+  line.last = &t;
+}
+
+inline void mpi_endpoint::unqueue(native_turn& t) noexcept {
+  if (t.issued) return;
+  t.issued = true;
+  const auto at = natives_.find(t.owner->home().context());
+  if (at == natives_.end()) return;
+  (t.previous != nullptr ? t.previous->next : at->second.first) = t.next;
+  (t.next != nullptr ? t.next->previous : at->second.last) = t.previous;
+  t.previous = t.next = nullptr;
+}
+
+inline void mpi_endpoint::start_native(native_turn& t) {
+  t.waiting->place = &t;
+  pump(t.owner->home().context());
+}
+
+/// Starts what may be started: those in front whose ranks have all come.
+inline void mpi_endpoint::pump(std::uint64_t context) {
+  native_line& line = natives_[context];
+  while (line.first != nullptr && line.first->waiting != nullptr) {
+    if (line.comm == MPI_COMM_NULL) return want_comm(context, line);
+    native_turn& t = *line.first;
+    unqueue(t);
+    try {
+      t.start(t.self, line.comm, t.parts);
+    } catch (const error& e) {
+      t.waiting->place = nullptr;
+      refuse(*t.waiting, rank(), e.condition(), std::string{"MPI refused it: "} + e.what());
+      return;
+    }
+    issued_.push_back(&t);
+    busy_until_ = clock::time_point{};
+    nap_ = std::chrono::microseconds{0};
+  }
+}
+
+inline bool mpi_endpoint::tested(native_turn& t, int& code) {
+  int done = 0;
+  if (t.parts.size() == 1) {
+    code = MPI_Test(t.parts.data(), &done, MPI_STATUS_IGNORE);
+  } else {
+    code = MPI_Testall(static_cast<int>(t.parts.size()), t.parts.data(), &done, MPI_STATUSES_IGNORE);
+  }
+  return done != 0 || code != MPI_SUCCESS;
+}
+
+inline bool mpi_endpoint::settle_natives() {
+  bool moved = false;
+  for (std::size_t i = 0; i < issued_.size();) {
+    native_turn& t = *issued_[i];
+    int code = MPI_SUCCESS;
+    if (!tested(t, code)) {
+      ++i;
+      continue;
+    }
+    moved = true;
+    issued_[i] = issued_.back();
+    issued_.pop_back();
+    request& r = *t.waiting;
+    if (code == MPI_SUCCESS) {
+      t.parts.clear();
+      complete(r);
+      continue;
+    }
+    gave_up_ = true;
+    r.place = nullptr;
+    refuse(r, -1, errc::mismatch,
+           detail::mpi_sentence(code, "MPI's own collective") +
+               "; the ranks may have called different things, which only COHORT_MPI_CHECK=always finds out before");
+    return true;  // the list may have changed
+  }
+  return moved;
+}
+
+/// MPI cannot cancel a collective. Every rank has entered it or soon will, so it ends; if not, it keeps its buffers.
+inline void mpi_endpoint::give_up(native_turn& t) noexcept {
+  if (!t.issued) return unqueue(t);
+  const auto at = std::find(issued_.begin(), issued_.end(), &t);
+  if (at == issued_.end()) return;
+  issued_.erase(at);
+  const auto until = clock::now() + patience;
+  int code = MPI_SUCCESS;
+  while (!tested(t, code)) {
+    if (clock::now() >= until) {
+      gave_up_ = true;
+      return;
+    }
+    ::sched_yield();
+  }
+  t.parts.clear();
+}
+
+// --- communicators -----------------------------------------------------------------------------------------
+
+inline void mpi_endpoint::want_comm(std::uint64_t context, native_line& line) {
+  if (line.wanted || line.members.front() != rank()) return;
+  line.wanted = true;
+  mpi_packet p = mpi_packet::of(mpi_packet::kind::comm_wanted);
+  p.context = context;
+  if (rank() != 0) return post(0, p);
+  comms_wanted_.push_back({0, context});
+  grant_next_comm();
+}
+
+/// On rank 0: one at a time.
+inline void mpi_endpoint::grant_next_comm() {
+  if (comm_in_making_ || comms_wanted_.empty()) return;
+  comm_in_making_ = true;
+  const comm_request next = comms_wanted_.front();
+  comms_wanted_.pop_front();
+  mpi_packet p = mpi_packet::of(mpi_packet::kind::comm_granted);
+  p.context = next.context;
+  post(next.leader, p);
+}
+
+inline void mpi_endpoint::make_comm(std::uint64_t context) {
+  native_line& line = natives_[context];
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Group some = MPI_GROUP_NULL;
+  detail::check_mpi(MPI_Comm_group(data_, &world), "MPI_Comm_group");
+  detail::check_mpi(MPI_Group_incl(world, static_cast<int>(line.members.size()), line.members.data(), &some),
+                    "MPI_Group_incl");
+  constexpr int any_tag_will_do = 0;
+  detail::check_mpi(MPI_Comm_create_group(data_, some, any_tag_will_do, &line.comm), "MPI_Comm_create_group");
+  detail::check_mpi(MPI_Comm_set_errhandler(line.comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  MPI_Group_free(&some);
+  MPI_Group_free(&world);
+}
+
+inline void mpi_endpoint::on_comm(int source, const mpi_packet& p) {
+  using kind = mpi_packet::kind;
+  const auto line = natives_.find(p.context);
+  switch (static_cast<kind>(p.what)) {
+    case kind::comm_wanted: comms_wanted_.push_back({source, p.context}); return grant_next_comm();
+    case kind::comm_granted: {
+      mpi_packet made = mpi_packet::of(kind::comm_made);
+      made.context = p.context;
+      const group* const g = find(p.context);
+      // A group that has failed meanwhile needs none, and its members are not sent into it.
+      if (g != nullptr && !g->failure() && line != natives_.end()) {
+        mpi_packet go = mpi_packet::of(kind::comm_go);
+        go.context = p.context;
+        for (const int member : line->second.members) {
+          if (member != rank()) post(member, go);
+        }
+        make_comm(p.context);
+      }
+      post(0, made);
+      return pump(p.context);
+    }
+    case kind::comm_go:
+      // Every member has said that it is in the first of MPI's collectives there; that it has given up since changes nothing.
+      if (line == natives_.end()) return;
+      make_comm(p.context);
+      return pump(p.context);
+    default: comm_in_making_ = false; return grant_next_comm();
+  }
+}
+
+}  // namespace cohort::transport

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+// One collective that MPI itself is to carry out, and its place among the others of its communicator: MPI wants them
+// started in one order on every rank. Lives in the frame of the operation; endpoint.hpp links it.
+#pragma once
+
+#include <cohort/detail/frame_pool.hpp>
+#include <cohort/mpi/header.hpp>
+#include <cohort/transport/call.hpp>
+#include <cohort/transport/request.hpp>
+
+#include <vector>
+
+namespace cohort::transport {
+
+class mpi_endpoint;
+
+/// What MPI gives for one collective: several where it is too long for one.
+using request_list_of_mpi = std::vector<MPI_Request, detail::pool_allocator<MPI_Request>>;
+
+class native_turn {
+ public:
+  /// Starts it: called once, when it is its turn; leaves what MPI gives in `parts`.
+  using starter = void (*)(void* self, MPI_Comm comm, request_list_of_mpi& parts);
+
+  native_turn(mpi_endpoint& endpoint, call& c);
+  native_turn(const native_turn&) = delete;
+  native_turn& operator=(const native_turn&) = delete;
+  ~native_turn();
+
+  call* owner;
+  request* waiting = nullptr;  ///< set when every rank is known to have come
+  starter start = nullptr;
+  void* self = nullptr;
+  request_list_of_mpi parts{};
+  bool issued = false;
+  bool first = false;  ///< of its communicator
+  native_turn* previous = nullptr;
+  native_turn* next = nullptr;
+
+ private:
+  mpi_endpoint* endpoint_;
+};
+
+}  // namespace cohort::transport

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+// Which algorithm carries out which call over MPI: schedules over MPI's messages, or MPI's own collectives.
+#pragma once
+
+#include <cohort/collective/select.hpp>
+#include <cohort/mpi/endpoint.hpp>
+
+#include <vector>
+
+namespace cohort::detail {
+
+/// With a check before each of MPI's own collectives these are worth while only for long vectors: the messages of a
+/// schedule carry the check themselves. Without one, MPI carries out whatever it can.
+[[nodiscard]] inline collective::selection_table mpi_selection(transport::native_check check) {
+  using collective::algorithm;
+  const bool checked = check == transport::native_check::always;
+  std::vector<collective::selection_row> rows;
+  for (const collective::implementation& i : collective::native_implementations) {
+    const bool in_v = i.operation == operation_kind::gather_v || i.operation == operation_kind::scatter_v ||
+                      i.operation == operation_kind::all_gather_v || i.operation == operation_kind::all_to_all_v;
+    // Where ranks do not know each other's sizes, the size says nothing; and MPI's scans are linear.
+    const bool never =
+        checked && (in_v || i.operation == operation_kind::barrier || i.operation == operation_kind::scan ||
+                    i.operation == operation_kind::exclusive_scan);
+    if (never) continue;
+    rows.push_back({i.operation, checked ? std::size_t{65536} : 0, 1, false, algorithm::native});
+  }
+  for (const collective::selection_row& row : collective::default_selection) rows.push_back(row);
+  return collective::selection_table(rows, true);
+}
+
+}  // namespace cohort::detail

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: BSL-1.0
+// What must hold over MPI as over every other transport: mismatches, drops, deadlines, departures and requests to stop
+// reach every rank with the right words; many requests are in flight without a thread; communicators of some ranks.
+// Run by mpirun with the name of a part; each rank checks what it sees and says what is wrong.
+#include <cohort/backend/mpi.hpp>
+#include <cohort/cohort.hpp>
+
+#include <dirent.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace std::chrono_literals;
+using cohort::errc;
+using cohort::task;
+using world_type = cohort::communicator<cohort::mpi>;
+
+namespace {
+
+void expect(bool condition, const std::string& what) {
+  if (!condition) throw std::runtime_error("expected " + what);
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// The operation must fail so, with all these words.
+template <class Operation>
+task<> fails(Operation& op, errc code, std::vector<std::string> words) {
+  std::optional<cohort::error> seen;
+  try {
+    co_await op;
+  } catch (const cohort::error& e) {
+    seen = e;
+  }
+  expect(seen.has_value(), "an error");
+  expect(seen->condition() == code, cohort::make_error_code(code).message() + ", found: " + seen->what());
+  for (const std::string& each : words) expect(contains(seen->what(), each), "\"" + each + "\" in: " + seen->what());
+}
+
+/// A rank that has its part in nothing, but answers, until the others have failed.
+void stand_by(const world_type& world) {
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  while (!world.failed()) {
+    world.poll();
+    expect(std::chrono::steady_clock::now() < until, "the others' failure to be heard of within 20 s");
+  }
+}
+
+int last(const world_type& world) { return world.size() - 1; }
+
+// --- mistakes
+
+task<> different_operations(world_type world) {
+  if (world.size() < 2) co_return;
+  std::vector<float> v(1000, 1.0F);
+  auto op = world.rank() == 0 ? world.all_reduce(v, cohort::sum{}) : world.broadcast(v, cohort::root{0});
+  auto check = fails(op, errc::mismatch, {"all_reduce(1000 x float32, sum)", "broadcast(1000 x float32, root 0)"});
+  co_await check;
+}
+
+/// MPI itself would give wrong data or hang.
+task<> different_counts_by_native(world_type world) {
+  if (world.size() < 2) co_return;
+  world.algorithms().override_with("all_reduce=native");
+  std::vector<float> v(world.rank() == last(world) ? 50001 : 50000, 1.0F);
+  auto op = world.all_reduce(v, cohort::sum{});
+  auto check = fails(op, errc::mismatch, {"all_reduce(50001 x float32, sum)", "all_reduce(50000 x float32, sum)"});
+  co_await check;
+  for (const float each : v) expect(each == 1.0F, "the buffer to be as it was: nothing has been started");
+}
+
+task<> different_functors_by_native(world_type world) {
+  if (world.size() < 2) co_return;
+  world.algorithms().override_with("all_reduce=native");
+  std::vector<double> v(30000, 1.0);
+  auto op = world.rank() == 0 ? world.all_reduce(v, cohort::sum{}) : world.all_reduce(v, cohort::max{});
+  auto check = fails(op, errc::mismatch, {"sum", "max"});
+  co_await check;
+}
+
+task<> longer_than_its_receive(world_type world) {
+  if (world.size() < 2) co_return;
+  std::vector<int> v(world.rank() == 0 ? 20000 : 100);
+  if (world.rank() == 0) {
+    auto op = world.send(v, cohort::to{1});
+    auto check = fails(op, errc::truncated, {"sent 20000 elements", "has room for 100"});
+    co_await check;
+  } else if (world.rank() == 1) {
+    auto op = world.recv(v, cohort::from{0});
+    auto check = fails(op, errc::truncated, {"sent 20000 elements", "has room for 100"});
+    co_await check;
+  } else {
+    stand_by(world);
+  }
+}
+
+// --- ends
+
+template <std::size_t Bytes>
+task<> dropped(world_type world) {
+  if (world.size() < 2) co_return;
+  std::vector<float> v(Bytes / sizeof(float), 1.0F);
+  if (world.rank() == 0) {
+    { [[maybe_unused]] auto op = world.all_reduce(v, cohort::sum{}); }
+    // The buffer is the caller's again: whoever wrote to it would be seen by AddressSanitizer, or here.
+    std::fill(v.begin(), v.end(), 7.0F);
+    for (int i = 0; i < 2000; ++i) world.poll();
+    for (const float each : v) expect(each == 7.0F, "nobody to write to the buffer of a dropped operation");
+    co_return;
+  }
+  // Who has all it needs completes: short messages of rank 0 may have been on their way. The next call fails then.
+  auto op = world.all_reduce(v, cohort::sum{});
+  bool had_all = true;
+  try {
+    co_await op;
+  } catch (const cohort::error& e) {
+    expect(e.condition() == errc::aborted, "aborted");
+    had_all = false;
+  }
+  expect(!had_all || Bytes < 4096, "a long operation not to be complete");
+  auto next = world.barrier();
+  auto check = fails(next, errc::aborted, {"rank 0 dropped all_reduce #0 before it was complete"});
+  co_await check;
+}
+
+task<> dropped_native(world_type world) {
+  world.algorithms().override_with("all_reduce=native");
+  return dropped<std::size_t{4} << 20>(std::move(world));
+}
+
+task<> late(world_type world) {
+  if (world.size() < 2) co_return;
+  if (world.rank() == last(world)) {
+    stand_by(world);
+    co_return;
+  }
+  auto op = world.barrier(cohort::timeout{300ms});
+  auto check = fails(op, errc::timed_out, {"barrier #0", "not arrived: rank " + std::to_string(last(world))});
+  co_await check;
+}
+
+task<> late_by_native(world_type world) {
+  world.algorithms().override_with("barrier=native");
+  return late(std::move(world));
+}
+
+/// A rank that computes cannot answer: that is what the others say.
+task<> silent(world_type world) {
+  if (world.size() < 2) co_return;
+  if (world.rank() == last(world)) {
+    const auto until = std::chrono::steady_clock::now() + 2s;
+    while (std::chrono::steady_clock::now() < until) continue;
+    stand_by(world);
+    co_return;
+  }
+  auto op = world.barrier(cohort::timeout{200ms});
+  auto check = fails(op, errc::timed_out, {"barrier #0"});
+  co_await check;
+}
+
+task<> stopped(world_type world) {
+  if (world.size() < 2) co_return;
+  if (world.rank() == 0) {
+    std::stop_source stop;
+    auto op = world.barrier(cohort::stop{stop.get_token()});
+    stop.request_stop();
+    auto check = fails(op, errc::cancelled, {"rank 0 cancelled barrier #0"});
+    co_await check;
+    co_return;
+  }
+  stand_by(world);
+  auto op = world.barrier();
+  auto check = fails(op, errc::cancelled, {"rank 0 cancelled barrier #0"});
+  co_await check;
+}
+
+task<> leaves_early(world_type world) {
+  if (world.size() < 2 || world.rank() == last(world)) co_return;
+  auto op = world.barrier();
+  auto check = fails(op, errc::peer_lost, {"rank " + std::to_string(last(world)), "exited early"});
+  co_await check;
+}
+
+task<> waits_for_one_who_left(world_type world) {
+  if (world.size() < 2 || world.rank() == last(world)) co_return;
+  std::vector<int> v(10);
+  if (world.rank() == 0) {
+    auto op = world.recv(v, cohort::from{last(world)});
+    auto check = fails(op, errc::peer_lost, {"rank " + std::to_string(last(world)), "has left the world"});
+    co_await check;
+  } else {
+    stand_by(world);
+  }
+}
+
+/// The others are told what was thrown.
+task<> throws(world_type world) {
+  if (world.size() < 2) co_return;
+  if (world.rank() == last(world)) throw std::runtime_error("the disk is full");
+  auto op = world.barrier();
+  auto check = fails(op, errc::aborted, {"ended with an exception: the disk is full"});
+  co_await check;
+}
+
+// --- many at once
+
+int threads_here() {
+  int count = 0;
+  if (DIR* const tasks = ::opendir("/proc/self/task"); tasks != nullptr) {
+    while (const dirent* each = ::readdir(tasks)) count += each->d_name[0] != '.' ? 1 : 0;
+    ::closedir(tasks);
+  }
+  return count;
+}
+
+task<> many_at_once(world_type world) {
+  const int before = threads_here();
+  constexpr int each = 300;
+  const std::size_t lengths[] = {0, 3, 900, 5000, 30000};
+  const int next = (world.rank() + 1) % world.size();
+  const int previous = (world.rank() + world.size() - 1) % world.size();
+  std::vector<std::vector<int>> out;
+  std::vector<std::vector<int>> in;
+  for (int i = 0; i < each; ++i) {
+    out.emplace_back(lengths[i % 5], world.rank() * 1000 + i);
+    in.emplace_back(lengths[i % 5], -1);
+  }
+  std::vector<cohort::operation<cohort::received>> receives;
+  std::vector<cohort::operation<>> sends;
+  std::vector<std::vector<long>> sums(32, std::vector<long>(20000, world.rank() + 1));
+  std::vector<cohort::operation<>> reductions;
+  for (int i = each - 1; i >= 0; --i) {
+    receives.push_back(world.recv(in[static_cast<std::size_t>(i)], cohort::from{previous}, cohort::tag{i}));
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    world.algorithms().override_with(i % 2 == 0 ? "all_reduce=native" : "all_reduce=halving_doubling");
+    reductions.push_back(world.all_reduce(sums[i], cohort::sum{}));
+  }
+  for (int i = 0; i < each; ++i) {
+    sends.push_back(world.send(out[static_cast<std::size_t>(i)], cohort::to{next}, cohort::tag{i}));
+  }
+  // In another order than that of the calls.
+  for (std::size_t i = reductions.size(); i-- > 0;) co_await reductions[i];
+  for (auto& op : receives) co_await op;
+  for (auto& op : sends) co_await op;
+  for (int i = 0; i < each; ++i) {
+    for (const int found : in[static_cast<std::size_t>(i)])
+      expect(found == previous * 1000 + i, "message " + std::to_string(i));
+  }
+  const long total = static_cast<long>(world.size()) * (world.size() + 1) / 2;
+  for (const auto& s : sums) {
+    for (const long found : s)
+      expect(found == total, "the sum " + std::to_string(total) + ", found " + std::to_string(found));
+  }
+  expect(threads_here() == before, "no thread to have come");
+}
+
+// --- groups
+
+task<long> sum_of(world_type& group, long mine) {
+  std::vector<long> v(30000, mine);
+  auto op = group.all_reduce(v, cohort::sum{});
+  co_await op;
+  for (const long each : v) expect(each == v.front(), "the same sum everywhere");
+  co_return v.front();
+}
+
+task<> groups(world_type world) {
+  world.algorithms().override_with("all_reduce=native");
+  const int p = world.size();
+  auto halves_op = world.split(cohort::color{world.rank() % 2});
+  auto half = co_await halves_op;
+  auto copy_op = world.duplicate();
+  auto copy = co_await copy_op;
+  // Two overlapping groups whose first collectives are in flight together, awaited in opposite orders.
+  std::vector<int> forward(static_cast<std::size_t>(p));
+  std::iota(forward.begin(), forward.end(), 0);
+  const std::vector<int> backward(forward.rbegin(), forward.rend());
+  auto backward_op = world.subgroup(cohort::ranks(backward));
+  auto reversed = co_await backward_op;
+  auto forward_op = world.subgroup(cohort::ranks(forward), cohort::named{"again"});
+  auto again = co_await forward_op;
+  expect(reversed.rank() == p - 1 - world.rank(), "the ranks of the list");
+  std::vector<long> a(40000, world.rank());
+  std::vector<long> b(40000, world.rank() + 100);
+  std::vector<long> c(40000, reversed.rank());
+  const bool odd = world.rank() % 2 == 1;
+  std::vector<cohort::operation<>> all;
+  if (odd) {
+    all.push_back(copy.all_reduce(a, cohort::sum{}));
+    all.push_back(again.all_reduce(b, cohort::sum{}));
+    all.push_back(reversed.all_reduce(c, cohort::sum{}));
+  } else {
+    all.push_back(reversed.all_reduce(c, cohort::sum{}));
+    all.push_back(again.all_reduce(b, cohort::sum{}));
+    all.push_back(copy.all_reduce(a, cohort::sum{}));
+  }
+  for (auto& op : all) co_await op;
+  const long ranks = static_cast<long>(p) * (p - 1) / 2;
+  expect(a.back() == ranks && b.back() == ranks + 100L * p && c.back() == ranks, "three sums");
+  auto mine = sum_of(half, 1);
+  expect(co_await mine == (odd ? p / 2 : (p + 1) / 2), "the size of this half");
+  std::vector<int> roots{world.rank() == 0 ? 5 : 0};
+  world.algorithms().override_with("broadcast=native");
+  auto op = world.broadcast(roots, cohort::root{0});
+  co_await op;
+  expect(roots.front() == 5, "the root's value");
+}
+
+/// One group fails; the world and another group go on.
+task<> one_group_fails(world_type world) {
+  if (world.size() < 2) co_return;
+  auto copy_op = world.duplicate();
+  auto copy = co_await copy_op;
+  {
+    std::vector<int> v(100);
+    auto op = world.rank() == 0 ? copy.all_reduce(v, cohort::sum{}) : copy.all_reduce(v, cohort::max{});
+    auto check = fails(op, errc::mismatch, {"sum", "max"});
+    co_await check;
+  }
+  auto op = world.all_reduce(1, cohort::sum{});
+  expect(co_await op == world.size(), "the world to go on");
+}
+
+struct part {
+  std::string_view name;
+  task<> (*check)(world_type);
+  int code = 0;  ///< of run on every rank but the last
+  int code_of_last = 0;
+};
+const part parts[] = {
+    {"different_operations", different_operations},
+    {"different_counts_by_native", different_counts_by_native},
+    {"different_functors_by_native", different_functors_by_native},
+    {"longer_than_its_receive", longer_than_its_receive},
+    {"dropped", dropped<1000>},
+    {"dropped_long", dropped<std::size_t{4} << 20>},
+    {"dropped_native", dropped_native},
+    {"late", late},
+    {"late_by_native", late_by_native},
+    {"silent", silent},
+    {"stopped", stopped},
+    {"leaves_early", leaves_early},
+    {"waits_for_one_who_left", waits_for_one_who_left},
+    {"throws", throws, 0, 1},
+    {"many_at_once", many_at_once},
+    {"groups", groups},
+    {"one_group_fails", one_group_fails},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view wanted = argc > 1 ? argv[1] : "";
+  if (wanted == "--list") {
+    for (const part& p : parts) std::printf("%s\n", std::string(p.name).c_str());
+    return 0;
+  }
+  for (const part& p : parts) {
+    if (p.name != wanted) continue;
+    bool is_last = false;
+    auto rank_main = [&](world_type world) -> task<> {
+      is_last = world.size() > 1 && world.rank() == last(world);
+      if (world.size() == 1) std::printf("one rank has nobody to disagree with\n");
+      return p.check(std::move(world));
+    };
+    const int code = cohort::run(rank_main);
+    const int right = is_last ? p.code_of_last : p.code;
+    if (code != right) std::fprintf(stderr, "exit code %d, expected %d\n", code, right);
+    return code == right ? 0 : 1;
+  }
+  std::fprintf(stderr, "semantics PART: --list names them\n");
+  return 2;
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSL-1.0
+// `cohort run` once on each of several nodes, and again after a failure. The nodes are this machine twice, and two
+// network namespaces with a cable between them where this user may make such.
+#include "launcher_support.hpp"
+
+#include <sched.h>
+
+using namespace launcher_test;
+
+namespace {
+
+const std::string secret = "0123456789abcdef0123456789abcdef";
+
+std::string example(const std::string& name) { return path_from("COHORT_EXAMPLES_DIR") + "/" + name; }
+
+words on_node(int rank, const std::string& address, const std::string& port, const words& rest) {
+  return words{
+             "run",           "-n", "2", "--nnodes", "2", "--node-rank", std::to_string(rank), "--master-addr", address,
+             "--master-port", port} +
+         rest;
+}
+
+/// Two ends of a cable, each in a network of its own; gone with the object.
+class two_networks {
+ public:
+  two_networks() : a_("cohort-a-" + std::to_string(::getpid())), b_("cohort-b-" + std::to_string(::getpid())) {
+    const std::string link = "c" + std::to_string(::getpid());
+    made_ = run("ip netns add " + a_) && run("ip netns add " + b_) &&
+            run("ip link add " + link + "a netns " + a_ + " type veth peer name " + link + "b netns " + b_) &&
+            run("ip -n " + a_ + " addr add 10.213.0.1/24 dev " + link + "a") &&
+            run("ip -n " + b_ + " addr add 10.213.0.2/24 dev " + link + "b") &&
+            run("ip -n " + a_ + " link set " + link + "a up") && run("ip -n " + b_ + " link set " + link + "b up") &&
+            run("ip -n " + a_ + " link set lo up") && run("ip -n " + b_ + " link set lo up");
+  }
+  two_networks(const two_networks&) = delete;
+  two_networks& operator=(const two_networks&) = delete;
+  ~two_networks() {
+    run("ip netns del " + a_);
+    run("ip netns del " + b_);
+  }
+  [[nodiscard]] bool made() const { return made_; }
+  [[nodiscard]] setup in(int node) const {
+    setup how;
+    const std::string path = "/var/run/netns/" + (node == 0 ? a_ : b_);
+    how.before_start = [path] {
+      const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      if (fd < 0 || ::setns(fd, CLONE_NEWNET) != 0) ::_exit(95);
+    };
+    return how;
+  }
+
+ private:
+  static bool run(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
+
+  std::string a_;
+  std::string b_;
+  bool made_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("launcher: on several nodes ranks are counted through, and what nodes must share comes from outside") {
+  setup how;
+  how.environment = {{"COHORT_SECRET", secret}};
+  const words actions{"--",
+                      rank_program(),
+                      "env=RANK",
+                      "env=LOCAL_RANK",
+                      "env=GROUP_RANK",
+                      "env=WORLD_SIZE",
+                      "env=LOCAL_WORLD_SIZE",
+                      "env=GROUP_WORLD_SIZE",
+                      "env=COHORT_SECRET",
+                      "env=COHORT_RUN_ID"};
+  const outcome result = run_tool(on_node(1, "10.0.0.1", "4000", words{"--rdzv-id", "job-7"} + actions), how);
+  CHECK(result.code == 0);
+  for (const char* expected :
+       {"[2] RANK=2", "[3] RANK=3", "[2] LOCAL_RANK=0", "[3] LOCAL_RANK=1", "[2] GROUP_RANK=1", "[2] WORLD_SIZE=4",
+        "[3] LOCAL_WORLD_SIZE=2", "[3] GROUP_WORLD_SIZE=2", "[2] COHORT_RUN_ID=job-7"}) {
+    CHECK_MESSAGE(!line_with(result.out, expected).empty(), expected << " in " << result.out);
+  }
+  CHECK(line_with(result.out, "[2] COHORT_SECRET=") == "[2] COHORT_SECRET=" + secret);
+}
+
+TEST_CASE("launcher: nodes by torchrun's variables") {
+  setup how;
+  how.environment = {{"COHORT_SECRET", secret},       {"PET_NNODES", "3"},         {"PET_NODE_RANK", "2"},
+                     {"PET_MASTER_ADDR", "10.0.0.1"}, {"PET_MASTER_PORT", "4000"}, {"PET_RDZV_ID", "from-torch"}};
+  const outcome result =
+      run_tool(run_words(1, {}, {"env=RANK", "env=WORLD_SIZE", "env=MASTER_PORT", "env=COHORT_RUN_ID"}), how);
+  CHECK(result.code == 0);
+  for (const char* expected : {"RANK=2", "WORLD_SIZE=3", "MASTER_PORT=4000", "COHORT_RUN_ID=from-torch"}) {
+    CHECK_MESSAGE(contains(result.out, expected), expected << " in " << result.out);
+  }
+}
+
+TEST_CASE("launcher: what is missing for several nodes is said") {
+  const auto refusal = [](const words& options) {
+    return run_tool(words{"run", "-n", "2"} + options + words{"--", "true"});
+  };
+  const outcome no_rank = refusal({"--nnodes", "2", "--master-addr", "h"});
+  CHECK(no_rank.code == 2);
+  CHECK(contains(no_rank.err, "--node-rank is missing: which of the 2 nodes is this, 0..1?"));
+  CHECK(contains(refusal({"--nnodes", "2", "--node-rank", "2", "--master-addr", "h"}).err,
+                 "--node-rank: '2' is not a number, expected 0..1"));
+  CHECK(contains(refusal({"--nnodes", "2", "--node-rank", "1"}).err, "--master-addr is missing"));
+  CHECK(contains(refusal({"--nnodes", "1:4"}).err, "a world does not grow or shrink"));
+  CHECK(contains(refusal({"--rdzv-id", "../x"}).err, "would name another folder"));
+  setup bare;
+  bare.unset = {"COHORT_SECRET", "COHORT_SECRET_FILE", "COHORT_INSECURE_NETWORK"};
+  const outcome no_secret = run_tool(on_node(0, "127.0.0.1", "4000", {"--", "true"}), bare);
+  CHECK(no_secret.code != 0);
+  CHECK(contains(no_secret.err, "several nodes need one secret"));
+}
+
+TEST_CASE("launcher: a world over two nodes, which are one machine twice") {
+  setup how;
+  how.environment = {{"COHORT_SECRET", secret}};
+  const std::string port = std::to_string(24000 + ::getpid() % 4000);
+  running_tool second(on_node(1, "127.0.0.1", port, {"--", example("04_all_reduce")}), how);
+  const outcome first = run_tool(on_node(0, "127.0.0.1", port, {"--", example("04_all_reduce")}), how);
+  const outcome other = second.finish();
+  CHECK_MESSAGE(first.code == 0, first.err);
+  CHECK_MESSAGE(other.code == 0, other.err);
+  CHECK(contains(first.out, "[1] rank 1: average rank 1.5"));
+  CHECK(contains(other.out, "[3] rank 3: average rank 1.5"));
+}
+
+TEST_CASE("launcher: a world over two networks") {
+  const two_networks networks;
+  if (!networks.made()) {
+    MESSAGE("skipped: no network namespaces can be made here (needs iproute2 and the right to)");
+    return;
+  }
+  setup how[] = {networks.in(0), networks.in(1)};
+  for (setup& each : how) each.environment = {{"COHORT_SECRET", secret}};
+  running_tool second(on_node(1, "10.213.0.1", "29500", {"--", example("04_all_reduce")}), how[1]);
+  const outcome first = run_tool(on_node(0, "10.213.0.1", "29500", {"--", example("04_all_reduce")}), how[0]);
+  const outcome other = second.finish();
+  CHECK_MESSAGE(first.code == 0, first.err);
+  CHECK_MESSAGE(other.code == 0, other.err);
+  CHECK(contains(other.out, "[3] rank 3: average rank 1.5"));
+  // With another secret nobody gets in, and both sides end.
+  how[1].environment = {{"COHORT_SECRET", "another secret of another job"}, {"COHORT_JOIN_TIMEOUT", "3"}};
+  how[0].environment.emplace_back("COHORT_JOIN_TIMEOUT", "3");
+  running_tool stranger(on_node(1, "10.213.0.1", "29501", {"--", example("04_all_reduce")}), how[1]);
+  CHECK(run_tool(on_node(0, "10.213.0.1", "29501", {"--", example("04_all_reduce")}), how[0]).code == 1);
+  CHECK(stranger.finish().code == 1);
+}
+
+TEST_CASE("launcher: after a failure all ranks are started again") {
+  const scratch files;
+  const std::string script =
+      "echo attempt $COHORT_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS; "
+      "[ $RANK = 1 ] && [ $COHORT_RESTART_COUNT -lt 2 ] && exit 5; exit 0";
+  const auto restarted = [&](const char* most) {
+    return run_tool({"run", "-n", "2", "--max-restarts", most, "--settle", "10", "--log-dir", files.path(), "--rdzv-id",
+                     std::string("restart") + most, "--", "sh", "-c", script});
+  };
+  const outcome good = restarted("3");
+  CHECK_MESSAGE(good.code == 0, good.err);
+  for (const char* each : {"[0] attempt 0 of 3", "[1] attempt 1 of 3", "[0] attempt 2 of 3"})
+    CHECK(contains(good.out, each));
+  CHECK_FALSE(contains(good.out, "attempt 3"));
+  CHECK(contains(good.err, "starting all ranks again (restart 2 of 3)"));
+  CHECK(read_file(files / "restart3/attempt_2/1/stdout.log") == "attempt 2 of 3\n");
+  const outcome bad = restarted("1");
+  CHECK(bad.code == 5);
+  CHECK(contains(bad.out, "attempt 1 of 1"));
+  CHECK_FALSE(contains(bad.out, "attempt 2"));
+}
+
+TEST_CASE("launcher: Ctrl-C between two attempts ends the run") {
+  running_tool tool({"run", "-n", "1", "--max-restarts", "5", "--restart-delay", "600", "--", "false"});
+  tool.wait_for("failed first");
+  tool.send(SIGINT);
+  CHECK(tool.finish().code == 130);
+}
+
+TEST_CASE("launcher: what goes to files only, and what to both") {
+  const scratch files;
+  const outcome result = run_tool({"run", "-n", "2", "-r", "0:1", "-t", "1:2", "--log-dir", files.path(), "--rdzv-id",
+                                   "r", "--", "sh", "-c", "echo out; echo err >&2"});
+  CHECK(result.code == 0);
+  CHECK(result.out == "[1] out\n");
+  CHECK(contains(result.err, "[0] err"));
+  CHECK(contains(result.err, "[1] err"));
+  CHECK(read_file(files / "r/0/stdout.log") == "out\n");
+  CHECK(read_file(files / "r/1/stderr.log") == "err\n");
+  CHECK_FALSE(std::filesystem::exists(files / "r/0/stderr.log"));
+  CHECK_FALSE(std::filesystem::exists(files / "r/1/stdout.log"));
+  CHECK(contains(run_tool({"run", "-n", "2", "-r", "3", "--", "true"}).err, "--redirects and --tee need --log-dir"));
+  CHECK(contains(run_tool({"run", "-n", "2", "-r", "2:1", "--log-dir", files.path(), "--", "true"}).err,
+                 "'2:1' is not RANK:STREAMS with a rank of this node, 0..1"));
+  CHECK(contains(run_tool({"run", "-n", "2", "-t", "4", "--log-dir", files.path(), "--", "true"}).err,
+                 "'4' is not 0 (nothing)"));
+}
+
+TEST_CASE("launcher: --bind deals the processors out") {
+  const outcome result =
+      run_tool({"run", "-n", "2", "--bind", "core", "--", "sh", "-c", "grep Cpus_allowed_list /proc/self/status"});
+  CHECK(result.code == 0);
+  const std::string first = line_with(result.out, "[0] ");
+  const std::string second = line_with(result.out, "[1] ");
+  CHECK(contains(first, "Cpus_allowed_list:"));
+  const bool one_processor = contains(run_tool({"run", "-n", "1", "--bind", "core", "--", "nproc"}).out, "[0] 1\n");
+  CHECK((first.substr(4) != second.substr(4)) == !one_processor);
+  CHECK(run_tool({"run", "-n", "2", "--bind", "numa", "--", "true"}).code == 0);
+}
+
+TEST_CASE("launcher: --signals says what is passed on") {
+  running_tool tool({"run", "-n", "1", "--signals", "TERM,SIGINT", "--", "sh", "-c",
+                     "trap 'exit 7' USR1; echo ready; sleep 60 & wait"});
+  tool.wait_for("ready");
+  tool.send(SIGUSR1);  // not among them: it does to the tool what it does by itself
+  CHECK(tool.finish().code == 128 + SIGUSR1);
+  CHECK(contains(run_tool({"run", "--signals", "KILL", "--", "true"}).err, "--signals: 'KILL' is not one of TERM"));
+}
+
+TEST_CASE("cohort env: which launcher it was") {
+  setup how;
+  how.environment = {
+      {"OMPI_COMM_WORLD_RANK", "1"},       {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_NAMESPACE", "77"},      {"PMIX_RANK", "1"}};
+  how.unset = {"RANK", "WORLD_SIZE", "COHORT_RANK", "COHORT_WORLD_SIZE"};
+  const outcome text = run_tool({"env"}, how);
+  CHECK(text.code == 0);
+  CHECK(contains(line_with(text.out, "* Open MPI"), "taken     OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2"));
+  CHECK(contains(line_with(text.out, "  PMIx"), "here too  PMIX_RANK=1"));
+  CHECK(contains(text.out, "Open MPI: rank 1 of 2, on this host 1 of 2, meeting at 127.0.0.1 port "));
+  const outcome json = run_tool({"env", "--json"}, how);
+  CHECK(contains(json.out, "\"source\":\"Open MPI\",\"rank\":1,\"world_size\":2"));
+  how.environment = {{"OMPI_COMM_WORLD_RANK", "1"}};
+  const outcome half = run_tool({"env"}, how);
+  CHECK(half.code == 1);
+  CHECK(contains(half.out, "A rank could not start: OMPI_COMM_WORLD_RANK is set but OMPI_COMM_WORLD_SIZE is not"));
+}
