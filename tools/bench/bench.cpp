@@ -5,6 +5,7 @@
 #include "../run/host_setup.hpp"
 #include "../run/job.hpp"
 #include "../run/options.hpp"
+#include "../run/host_setup.hpp"
 #include "../run/supervisor.hpp"
 #include "measure.hpp"
 #include "options.hpp"
@@ -133,7 +134,8 @@ int start_ranks(const bench_options& options, const std::vector<std::string>& wo
   started.status = status_kind::off;
   started.shown.assign(static_cast<std::size_t>(started.ranks), true);
   ensure_standard_descriptors();
-  return supervisor(started, make_job(started)).run();
+  host_setup host(started.signals);
+  return supervisor(started, make_job(started), host).run();
 }
 
 }  // namespace
