@@ -2,11 +2,6 @@
 // `cohort bench`: under a launcher it is a rank of the measurement; else it starts ranks of itself as `cohort run` does.
 #include "../arguments.hpp"
 #include "../command.hpp"
-#include "../run/host_setup.hpp"
-#include "../run/job.hpp"
-#include "../run/options.hpp"
-#include "../run/host_setup.hpp"
-#include "../run/supervisor.hpp"
 #include "measure.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -125,17 +120,12 @@ std::string own_program() {
 }
 
 int start_ranks(const bench_options& options, const std::vector<std::string>& words) {
-  run_options started;
-  started.ranks = ranks_to_start(options);
-  check_against_world(options, started.ranks);
-  started.program = {own_program(), "bench"};
-  started.program.insert(started.program.end(), words.begin(), words.end());
-  started.tag = tag_kind::none;
-  started.status = status_kind::off;
-  started.shown.assign(static_cast<std::size_t>(started.ranks), true);
-  ensure_standard_descriptors();
-  host_setup host(started.signals);
-  return supervisor(started, make_job(started), host).run();
+  const int ranks = ranks_to_start(options);
+  check_against_world(options, ranks);
+  std::vector<std::string> run{"-n", std::to_string(ranks), "--tag", "none", "--status", "off", "--", own_program(),
+                               "bench"};
+  run.insert(run.end(), words.begin(), words.end());
+  return run_command(run);
 }
 
 }  // namespace
