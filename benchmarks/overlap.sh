@@ -43,7 +43,8 @@ for side in "$one 1" "$two 2"; do
 done
 
 secret=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
-echo "all_reduce of float between two hosts, a link of $rate; milliseconds"
+echo "all_reduce of float between two hosts, a link of $rate; milliseconds; load $(cut -d" " -f1 /proc/loadavg) on $(nproc)"
+echo "processors: what hides nothing here may only have found no free one where the load is not far below 1"
 echo
 echo "| moved by | size | communication | computation | both | hidden |"
 echo "| --- | ---: | ---: | ---: | ---: | ---: |"
