@@ -33,9 +33,9 @@ task<> reductions(checker<remote>& c) {
 }
 
 task<> long_reductions(checker<remote>& c) {
-  auto everywhere = all_reduce_matrix<std::int32_t, cohort::sum>(c, {300007});
+  auto everywhere = all_reduce_matrix<std::int32_t, cohort::sum>(c, {longest_prime});
   co_await everywhere;
-  auto rooted = reduce_matrix<std::int32_t, cohort::sum>(c, {300007}, {c.size() - 1});
+  auto rooted = reduce_matrix<std::int32_t, cohort::sum>(c, {longest_prime}, {c.size() - 1});
   co_await rooted;
   auto scattered = reduce_scatter_matrix<float, cohort::sum>(c, {long_prime}, {});
   co_await scattered;
@@ -64,7 +64,7 @@ TEST_CASE("oracle, processes: what reduces") {
 }
 
 TEST_CASE("oracle, processes: reductions of vectors longer than 256 KiB") {
-  for (const int n : process_counts) {
+  for (const int n : process_counts_of_long) {
     on_processes(n, {operation_kind::all_reduce, operation_kind::reduce, operation_kind::reduce_scatter},
                  long_reductions);
   }
