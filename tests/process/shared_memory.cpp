@@ -104,7 +104,8 @@ task<int> neighbours_on_a_page(communicator<cpu> world) {
   {
     const registration r = world.register_memory(middle);
     support::expect(middle.data() == before, "the same address");
-    for (std::size_t i = 0; i < whole.size(); ++i) support::expect(whole[i] == static_cast<int>(i), "the same contents");
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      support::expect(whole[i] == static_cast<int>(i), "the same contents");
     std::fill(middle.begin(), middle.end(), world.rank() + 1);
     co_await world.all_reduce(middle, sum{});
   }
@@ -169,7 +170,9 @@ TEST_CASE("any functor, averages, and parts of registered buffers") {
 
 TEST_CASE("registering a buffer moves nothing and touches nothing beside it") { on_ranks(3, neighbours_on_a_page); }
 
-TEST_CASE("where one rank cannot make its part of the window, messages do the work") { on_ranks(3, without_descriptors); }
+TEST_CASE("where one rank cannot make its part of the window, messages do the work") {
+  on_ranks(3, without_descriptors);
+}
 
 TEST_CASE("a buffer is registered once, and again when that has ended") {
   on_ranks(2, [](communicator<cpu> world) -> task<int> {

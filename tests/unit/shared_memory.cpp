@@ -42,8 +42,7 @@ void send_raw(const std::string& to, const void* data, std::size_t bytes) {
   where.sun_family = AF_UNIX;
   std::memcpy(where.sun_path + 1, to.data(), to.size());
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + to.size());
-  CHECK(::sendto(s, data, bytes, 0, reinterpret_cast<const sockaddr*>(&where), length) ==
-        static_cast<ssize_t>(bytes));
+  CHECK(::sendto(s, data, bytes, 0, reinterpret_cast<const sockaddr*>(&where), length) == static_cast<ssize_t>(bytes));
   ::close(s);
 }
 

@@ -21,7 +21,7 @@ namespace cohort {
 class [[nodiscard("a buffer is registered as long as this object lives")]] registration {
  public:
   registration() = default;
-  registration(registration&& other) noexcept
+  registration(registration && other) noexcept
       : engine_(std::move(other.engine_)),
         regions_(std::exchange(other.regions_, nullptr)),
         number_(std::exchange(other.number_, 0)),
@@ -47,7 +47,7 @@ class [[nodiscard("a buffer is registered as long as this object lives")]] regis
   [[nodiscard]] bool active() const noexcept { return regions_ != nullptr; }
 
   /// For communicators.
-  registration(std::shared_ptr<transport::engine> engine, transport::regions& all, std::uint64_t number,
+  registration(std::shared_ptr<transport::engine> engine, transport::regions & all, std::uint64_t number,
                std::vector<int> to) noexcept
       : engine_(std::move(engine)), regions_(&all), number_(number), to_(std::move(to)) {}
 
@@ -137,9 +137,8 @@ class memory_calls {
   template <element T>
   shared_vector<T> make_shared_vector(std::size_t count) const {
     if (count == 0 || count > std::size_t{1} << 48) {
-      throw error(errc::invalid_argument,
-                  "make_shared_vector: " + std::to_string(count) +
-                      " elements: expected at least one, and no more than memory has room for");
+      throw error(errc::invalid_argument, "make_shared_vector: " + std::to_string(count) +
+                                              " elements: expected at least one, and no more than memory has room for");
     }
     transport::shared_segment memory = transport::shared_segment::create(count * sizeof(T));
     registration registered;

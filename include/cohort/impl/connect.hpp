@@ -151,8 +151,9 @@ inline void join_world(transport::tcp_transport& endpoint, const connect_options
     if (p.rank == 0) port = its_port;
     hosts.emplace_back(blob.text(1024));
     if (!blob.complete()) {
-      throw error(errc::protocol_error, "rank " + std::to_string(p.rank) + " has told the others something about "
-                                        "itself that this version does not understand");
+      throw error(errc::protocol_error, "rank " + std::to_string(p.rank) +
+                                            " has told the others something about "
+                                            "itself that this version does not understand");
     }
     transport::tcp_peer_address a;
     a.where = transport::tcp_endpoint(boost::asio::ip::make_address(p.address), p.port);

@@ -26,7 +26,7 @@ namespace cohort {
 namespace transport {
 class engine;
 class shm_window;
-}
+}  // namespace transport
 
 class call;
 

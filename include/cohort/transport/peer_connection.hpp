@@ -92,9 +92,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
 
   struct outgoing {
     frame::bytes_type header{};
-    request* source = nullptr;       // null: nothing but the header, or a payload of our own
-    short_bytes own{};               // a payload of the connection's own, or of an operation that is gone
-    std::size_t sent = 0;            // of header and payload together
+    request* source = nullptr;  // null: nothing but the header, or a payload of our own
+    short_bytes own{};          // a payload of the connection's own, or of an operation that is gone
+    std::size_t sent = 0;       // of header and payload together
     std::size_t total = frame::size;
   };
 
@@ -137,8 +137,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
   std::int64_t owed_ = 0;
   std::uint64_t next_ticket_ = 1;
   // A few at a time: looked through from the front.
-  tickets announced_{};  // ours, waiting for a grant
-  tickets granted_{};    // theirs, whose data we await
+  tickets announced_{};             // ours, waiting for a grant
+  tickets granted_{};               // theirs, whose data we await
   std::vector<offered> offered_{};  // theirs, where their data lie
 
   detail::byte_buffer staging_;

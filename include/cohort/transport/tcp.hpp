@@ -5,9 +5,9 @@
 
 #include <cohort/transport/cpu_transport.hpp>
 #include <cohort/transport/matching.hpp>
+#include <cohort/transport/peer_connection.hpp>
 #include <cohort/transport/shm/stream.hpp>
 #include <cohort/transport/shm/window.hpp>
-#include <cohort/transport/peer_connection.hpp>
 #include <cohort/transport/tcp_doorway.hpp>
 #include <cohort/transport/tcp_monitor.hpp>
 #include <cohort/transport/tcp_stream.hpp>

@@ -31,8 +31,7 @@ class tcp_stream final : public byte_stream {
   std::size_t receive(std::span<const piece> into, boost::system::error_code& failure) override {
     std::size_t wanted = 0;
     for (const piece& p : into) wanted += p.bytes;
-    const std::size_t got =
-        transfer(into, failure, [](int fd, msghdr& m) { return ::recvmsg(fd, &m, MSG_DONTWAIT); });
+    const std::size_t got = transfer(into, failure, [](int fd, msghdr& m) { return ::recvmsg(fd, &m, MSG_DONTWAIT); });
     if (got == 0 && wanted > 0 && !failure && !blocked_) failure = boost::asio::error::eof;
     return got;
   }

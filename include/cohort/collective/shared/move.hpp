@@ -14,7 +14,7 @@ namespace cohort::collective {
 struct window_move {
   layout in{};
   layout out{};
-  bool in_by_rank = false;      ///< block k of `in` is for rank k; otherwise its one block, or `in_block`, is for all
+  bool in_by_rank = false;  ///< block k of `in` is for rank k; otherwise its one block, or `in_block`, is for all
   int in_block = 0;
   bool out_by_rank = false;     ///< what rank k gives goes to block k of `out`; otherwise to its one block
   int giver = -1;               ///< only this rank gives; -1: every rank
@@ -98,8 +98,10 @@ task<> move_in_window(Channel ch, window_move m, Otherwise otherwise) {
   const int p = use.size();
   const bool gives = m.giver < 0 ? m.taker != use.rank() : m.giver == use.rank();
   const bool takes = m.taker < 0 || m.taker == use.rank();
-  for (int k = 1; k < p; ++k) co_await use.previous_of(use.other(k));
-  for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
+  if (!use.may_begin()) {
+    for (int k = 1; k < p; ++k) co_await use.previous_of(use.other(k));
+    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
+  }
   use.announce();
 
   if (!m.sizes_are_known) {

@@ -30,9 +30,7 @@ inline void give_but_own(transport::window_use& use, const layout& source, std::
 inline void finish_ends(const cohort::detail::reducer& op, const layout& dest, std::size_t bytes,
                         const common_range& reach, int ranks) {
   if (op.finish == nullptr) return;
-  const auto apply = [&](std::byte* data, std::size_t n) {
-    op.finish(op.op, data, data, n / op.element_bytes, ranks);
-  };
+  const auto apply = [&](std::byte* data, std::size_t n) { op.finish(op.op, data, data, n / op.element_bytes, ranks); };
   dest.each_piece_within(0, 0, reach.from, apply);
   dest.each_piece_within(0, reach.to, bytes - reach.to, apply);
 }
@@ -92,11 +90,31 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
   const int p = use.size();
   const int r = use.rank();
   const bool takes = root < 0 || root == r;
-  operands sources(p);
-  for (int k = 1; k < p; ++k) co_await use.previous_of(use.other(k));
-  for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
+  if (!use.may_begin()) {
+    for (int k = 1; k < p; ++k) co_await use.previous_of(use.other(k));
+    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
+  }
   use.announce();
 
+  constexpr int few = 16;
+  const std::byte* const own_data =
+      bytes <= transport::shm_window::inline_bytes ? detail::one_piece(source, bytes) : nullptr;
+  std::byte* const result = takes && own_data != nullptr ? detail::one_piece(dest, bytes) : nullptr;
+  if (own_data != nullptr && (result != nullptr || !takes) && p <= few) {
+    // The shortest way, for what is as long as a word from another core.
+    std::memcpy(use.short_data(r), own_data, bytes);
+    use.raise();
+    if (takes) {
+      for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
+      const std::byte* at[few];
+      for (int k = 0; k < p; ++k) at[k] = use.short_data(k);
+      op.fold_many(op.op, result, at, p, bytes / op.element_bytes, false);
+    }
+    use.end_step();
+    use.finish();
+    co_return;
+  }
+  operands sources(p);
   if (bytes <= whole_vector_bytes(p)) {
     const bool tiny = bytes <= transport::shm_window::inline_bytes;
     copy_in(source, 0, 0, bytes, tiny ? use.short_data(r) : use.mine());

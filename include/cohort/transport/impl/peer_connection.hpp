@@ -71,7 +71,8 @@ inline void peer_connection::grant(request& receive, std::uint64_t ticket) {
 
 /// Copies an offered message out of its sender's memory; false if it must be sent after all.
 inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket) {
-  const auto at = std::find_if(offered_.begin(), offered_.end(), [ticket](const offered& o) { return o.ticket == ticket; });
+  const auto at =
+      std::find_if(offered_.begin(), offered_.end(), [ticket](const offered& o) { return o.ticket == ticket; });
   if (at == offered_.end()) return false;
   const offered known = std::move(*at);
   offered_.erase(at);
@@ -328,8 +329,8 @@ inline void peer_connection::keep_places() {
     const auto address = detail::get_little<std::uint64_t>(b + at);
     const auto bytes = detail::get_little<std::uint64_t>(b + at + sizeof(std::uint64_t));
     // Only ever handed to the kernel, together with the peer's process number.
-    last.where.push_back({reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)),
-                           static_cast<std::size_t>(bytes)});
+    last.where.push_back(
+        {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)), static_cast<std::size_t>(bytes)});
     total += std::min(bytes, last.header.bytes);
   }
   if (total != last.header.bytes) {

@@ -169,8 +169,8 @@ inline void tcp_transport::adopt(int rank_of_peer, tcp::socket socket) {
   close_on_exec(socket.native_handle());
   auto stream = std::make_unique<tcp_stream>(std::move(socket));
   p.socket = stream.get();
-  p.connection = std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this), std::move(stream),
-                                                   rank_of_peer);
+  p.connection =
+      std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this), std::move(stream), rank_of_peer);
   open_.push_back(rank_of_peer);
   opened(rank_of_peer);
 }
@@ -193,13 +193,13 @@ inline void tcp_transport::arm_read(int rank_of_peer) {
   if (p.read_armed || p.state != link::open || p.socket == nullptr) return;
   p.read_armed = true;
   p.socket->socket().async_wait(tcp::socket::wait_read,
-                                    [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
-                                      if (!*alive || !c->open()) return;
-                                      peer_of(c->peer()).read_armed = false;
-                                      c->try_read();
-                                      arm_read(c->peer());
-                                      arm_write(c->peer());
-                                    });
+                                [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
+                                  if (!*alive || !c->open()) return;
+                                  peer_of(c->peer()).read_armed = false;
+                                  c->try_read();
+                                  arm_read(c->peer());
+                                  arm_write(c->peer());
+                                });
 }
 
 inline void tcp_transport::arm_write(int rank_of_peer) {
@@ -207,12 +207,12 @@ inline void tcp_transport::arm_write(int rank_of_peer) {
   if (p.write_armed || p.state != link::open || p.socket == nullptr || !p.connection->has_output()) return;
   p.write_armed = true;
   p.socket->socket().async_wait(tcp::socket::wait_write,
-                                    [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
-                                      if (!*alive || !c->open()) return;
-                                      peer_of(c->peer()).write_armed = false;
-                                      c->try_write();
-                                      arm_write(c->peer());
-                                    });
+                                [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
+                                  if (!*alive || !c->open()) return;
+                                  peer_of(c->peer()).write_armed = false;
+                                  c->try_write();
+                                  arm_write(c->peer());
+                                });
 }
 
 inline void tcp_transport::on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {

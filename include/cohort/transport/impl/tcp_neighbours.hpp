@@ -78,8 +78,8 @@ inline tcp_transport::peer& tcp_transport::link_up(int rank_of_peer) {
   if (p.state != link::none) return p;
   auto stream = std::make_unique<shm_stream>(*neighbours_, rank_of_peer, p.address.pid);
   p.memory = stream.get();
-  p.connection = std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this), std::move(stream),
-                                                   rank_of_peer);
+  p.connection =
+      std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this), std::move(stream), rank_of_peer);
   links_.push_back(rank_of_peer);
   opened(rank_of_peer);
   return p;

@@ -18,12 +18,12 @@
 namespace cohort::transport {
 
 enum class letter_kind : std::uint32_t {
-  bell = 1,  ///< wake up: something was written where you look
-  desk,      ///< the sender's page of flags
-  window,    ///< the sender's part of a communicator's window
-  refusal,   ///< the sender has no part of that window to give
-  link,      ///< the memory of a connection between the two
-  buffer,    ///< a registered buffer
+  bell = 1,     ///< wake up: something was written where you look
+  desk,         ///< the sender's page of flags
+  window,       ///< the sender's part of a communicator's window
+  refusal,      ///< the sender has no part of that window to give
+  link,         ///< the memory of a connection between the two
+  buffer,       ///< a registered buffer
   buffer_gone,  ///< it is registered no more
 };
 

@@ -190,8 +190,7 @@ class neighbours {
   /// Letters for a communicator that is gone.
   void forget(std::uint64_t context) {
     held_.remove_if([context](const received_letter& l) {
-      return l.text.context == context &&
-             (l.text.kind == letter_kind::window || l.text.kind == letter_kind::refusal);
+      return l.text.context == context && (l.text.kind == letter_kind::window || l.text.kind == letter_kind::refusal);
     });
   }
 
@@ -250,8 +249,8 @@ class neighbours {
     std::string boot;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
     host_address a;
-    a.host = boot + " " + link("/proc/self/ns/net") + " " + link("/proc/self/ns/pid") + " " +
-             " " + std::to_string(::geteuid());
+    a.host =
+        boot + " " + link("/proc/self/ns/net") + " " + link("/proc/self/ns/pid") + " " + std::to_string(::geteuid());
     std::random_device entropy;
     const auto word = [&entropy] { return (std::uint64_t{entropy()} << 32) | entropy(); };
     a.mail = "cohort-" + std::to_string(word()) + std::to_string(word());

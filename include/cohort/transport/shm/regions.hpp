@@ -60,8 +60,8 @@ class regions {
     if (!memory.move_to(from)) {
       const int why = errno;
       remove(number, to);
-      throw error(errc::io_error, std::string{"cannot put a registered buffer into shared memory: "} +
-                                      std::strerror(why));
+      throw error(errc::io_error,
+                  std::string{"cannot put a registered buffer into shared memory: "} + std::strerror(why));
     }
     return number;
   }
@@ -104,8 +104,8 @@ class regions {
     const std::size_t size = at->second.size();
     if (place.offset > size || place.length > size - place.offset || place.skip >= shared_segment::page) {
       throw error(errc::protocol_error, "rank " + std::to_string(rank) + " names a place of " +
-                                            std::to_string(place.length) +
-                                            " bytes outside of the " + std::to_string(size) + " that it registered");
+                                            std::to_string(place.length) + " bytes outside of the " +
+                                            std::to_string(size) + " that it registered");
     }
     return at->second.data() + place.offset - place.skip;
   }

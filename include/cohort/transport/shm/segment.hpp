@@ -45,9 +45,7 @@ class shared_segment {
 
   shared_segment() = default;
   shared_segment(shared_segment&& other) noexcept
-      : fd_(std::move(other.fd_)),
-        data_(std::exchange(other.data_, nullptr)),
-        bytes_(std::exchange(other.bytes_, 0)) {}
+      : fd_(std::move(other.fd_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   shared_segment& operator=(shared_segment&& other) noexcept {
     std::swap(fd_, other.fd_);
     std::swap(data_, other.data_);
@@ -84,7 +82,7 @@ class shared_segment {
   /// Errors: protocol_error when it is not a sealed segment of that size, io_error when it cannot be mapped
   [[nodiscard]] static shared_segment adopt(owned_fd fd, std::size_t bytes) {
     bytes = rounded(bytes);
-    struct stat about{};
+    struct stat about {};
     const int seals = ::fcntl(fd.get(), F_GET_SEALS);
     if (::fstat(fd.get(), &about) != 0 || static_cast<std::size_t>(about.st_size) != bytes || seals < 0 ||
         (seals & F_SEAL_SHRINK) == 0) {
@@ -137,12 +135,10 @@ class shared_segment {
     const bool full = why == ENOSPC || why == ENOMEM;
     throw error(full ? errc::out_of_memory : errc::io_error,
                 std::string{"cannot "} + what + " " + std::to_string(bytes) + " bytes of shared memory: " +
-                    std::strerror(why) +
-                    (full ? "; free memory on this host, or set COHORT_SHM=0 to do without" : ""));
+                    std::strerror(why) + (full ? "; free memory on this host, or set COHORT_SHM=0 to do without" : ""));
   }
   void map(std::size_t bytes) {
-    void* const at =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
+    void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
     if (at == MAP_FAILED) refuse("map", bytes);
     data_ = static_cast<std::byte*>(at);
     bytes_ = bytes;

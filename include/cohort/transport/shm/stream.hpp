@@ -17,7 +17,8 @@ namespace cohort::transport {
 class shm_stream final : public byte_stream {
  public:
   /// Lifetime: `here` outlives it
-  shm_stream(neighbours& here, int peer, long pid) noexcept : here_(&here), peer_(peer), pid_(static_cast<pid_t>(pid)) {}
+  shm_stream(neighbours& here, int peer, long pid) noexcept
+      : here_(&here), peer_(peer), pid_(static_cast<pid_t>(pid)) {}
 
   /// The peer's ring has come.
   ///

@@ -46,7 +46,10 @@ class shm_window {
   }
 
   shm_window(int rank, int size)
-      : rank_(rank), size_(size), slot_bytes_(slot_bytes_for(size)), parts_(static_cast<std::size_t>(size)),
+      : rank_(rank),
+        size_(size),
+        slot_bytes_(slot_bytes_for(size)),
+        parts_(static_cast<std::size_t>(size)),
         left_(static_cast<std::size_t>(size), 0),
         agreed_(static_cast<std::size_t>(size), 0) {}
 
@@ -184,6 +187,15 @@ class window_use {
 
   /// Waits until the operations that were called before have ended here; then says to the others what this one is.
   [[nodiscard]] turn_awaiter turn() noexcept { return turn_awaiter(*this); }
+  /// Whether there is nothing to wait for before this operation begins: `previous_of` and `left_by` of every rank.
+  [[nodiscard]] bool may_begin() const noexcept {
+    for (int k = 0; k < window_->size(); ++k) {
+      if (k == window_->rank()) continue;
+      if (window_->agreed(k) != window_->operations - 1) return false;
+      if (static_cast<std::int32_t>(window_->left(k) - must_be_done_) < 0) return false;
+    }
+    return true;
+  }
   /// Waits until rank k has entered the operation before this one, and holds the two ranks' calls against each other:
   /// an operation that needs nothing of some rank would not find out otherwise that it called something else.
   [[nodiscard]] reaching previous_of(int k) noexcept {
@@ -352,8 +364,8 @@ class window_use {
     std::string text;
     if (other == mine.call) {
       text = "rank " + std::to_string(g.rank()) + " called " + describe(other) + " as #" +
-             std::to_string(mine.sequence) + ", rank " + std::to_string(k) + " as #" +
-             std::to_string(theirs.sequence) + "; the ranks of a communicator call the same operations in the same order";
+             std::to_string(mine.sequence) + ", rank " + std::to_string(k) + " as #" + std::to_string(theirs.sequence) +
+             "; the ranks of a communicator call the same operations in the same order";
     } else {
       text = describe_disagreement(g.rank(), mine.call, k, other);
     }
