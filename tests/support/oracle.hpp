@@ -117,7 +117,7 @@ class checker {
   template <class T>
   algorithm called(const cohort::operation<T>& op, std::string& what, bool commutative = true) const {
     const cohort::call* const record = op.record();
-    if (record == nullptr) return {};  // refused: awaiting it says why
+    if (record == nullptr) return {};  // refused: awaiting it says why; or carried out at once, by a world of one
     const operation_kind kind = record->signature().kind;
     const algorithm how = record->signature().algorithm;
     if (const auto wanted = world_->algorithms().override_of(kind)) {

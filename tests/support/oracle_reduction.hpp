@@ -19,6 +19,7 @@ enum class grouping {
 };
 
 [[nodiscard]] inline grouping grouping_of(operation_kind kind, algorithm how) {
+  if (how == algorithm{}) return grouping::tree;  // of one rank
   if (how == algorithm::pairwise) return grouping::pairwise;
   if (how == algorithm::shared_memory) return grouping::in_order;
   if (how == algorithm::native) return grouping::free;

@@ -246,8 +246,11 @@ inline bool tcp_transport::is_gone(int rank_of_peer) const {
   const peer& p = peers_[static_cast<std::size_t>(rank_of_peer)];
   if (p.state == link::dialing || p.state == link::promised) return false;
   const bool said_so = p.connection && p.connection->peer_has_left();
-  // Memory has no end: what was written before it left is there at once.
-  if (p.state == link::open && p.memory != nullptr) return said_so || (p.left && !p.memory->has_data());
+  // Memory has no end. Who has written anything says goodbye in it too, behind what it wrote.
+  if (p.state == link::open && p.memory != nullptr) {
+    const bool silent = !p.memory->attached() || (monitor_->dismissed() && !p.memory->has_data());
+    return said_so || (p.left && silent);
+  }
   if (p.state == link::open && !said_so) return false;
   return p.left || (said_so && monitor_->dismissed());
 }
