@@ -95,6 +95,24 @@ task<int> other_functors(communicator<cpu> world) {
   co_return 0;
 }
 
+task<int> on_any_communicator(communicator<cpu> world) {
+  auto pair = co_await world.subgroup(ranks{0, 1});
+  auto copy = co_await world.duplicate();
+  std::vector<int> v(100000, 1);
+  registration r;
+  if (pair.is_member()) {
+    r = pair.register_memory(v);
+  } else {
+    r = world.register_memory(v);
+  }
+  co_await world.all_reduce(v, sum{});
+  co_await copy.all_reduce(v, max{});
+  if (pair.is_member()) co_await pair.all_reduce(v, sum{});
+  const int expected = pair.is_member() ? 2 * world.size() : world.size();
+  for (const int x : v) support::expect(x == expected, "the same buffer on every communicator");
+  co_return 0;
+}
+
 task<int> neighbours_on_a_page(communicator<cpu> world) {
   // The buffer begins and ends within pages that hold something else.
   std::vector<int> whole(30000);
@@ -167,6 +185,8 @@ TEST_CASE("sums are the same whoever has registered his buffers") {
 TEST_CASE("any functor, averages, and parts of registered buffers") {
   for (const int n : {2, 5}) on_ranks(n, other_functors);
 }
+
+TEST_CASE("what is registered on one communicator is used on all") { on_ranks(3, on_any_communicator); }
 
 TEST_CASE("registering a buffer moves nothing and touches nothing beside it") { on_ranks(3, neighbours_on_a_page); }
 

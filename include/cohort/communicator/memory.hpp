@@ -159,12 +159,9 @@ class memory_calls {
     if (state().window == nullptr) return nullptr;
     return static_cast<typename Backend::transport_type&>(state().engine()).shared_buffers();
   }
+  // All of this host: a buffer may be used on any communicator.
   [[nodiscard]] std::vector<int> others() const {
-    std::vector<int> to;
-    for (int r = 0; r < state().size(); ++r) {
-      if (r != state().rank()) to.push_back(state().world_rank(r));
-    }
-    return to;
+    return static_cast<typename Backend::transport_type&>(state().engine()).host_ranks()->sharing();
   }
 };
 

@@ -144,6 +144,14 @@ class neighbours {
     }
     return true;
   }
+  /// The other ranks with which this one shares memory.
+  [[nodiscard]] std::vector<int> sharing() const {
+    std::vector<int> ranks;
+    for (int r = 0; r < static_cast<int>(others_.size()); ++r) {
+      if (r != rank_ && shares(rank_, r)) ranks.push_back(r);
+    }
+    return ranks;
+  }
   /// How many ranks of this world run on this host.
   [[nodiscard]] int local_size() const noexcept { return local_; }
 
