@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "report.hpp"
 
-#include <boost/json/src.hpp>
+#include <boost/json.hpp>
 
 #include <csignal>
 #include <cstdio>
