@@ -80,7 +80,11 @@ class tally {
   void add(operation_kind kind, algorithm how) { ++counts_[{kind, how}]; }
   void merge(const tally& other) {
     for (const auto& [key, count] : other.counts_) counts_[key] += count;
+    saw_world_of(other.largest_world_);
   }
+  /// A world of one carries some operations out where they are called, by no algorithm.
+  void saw_world_of(int ranks) { largest_world_ = std::max(largest_world_, ranks); }
+  [[nodiscard]] bool only_worlds_of_one() const noexcept { return largest_world_ == 1; }
   [[nodiscard]] std::size_t of(operation_kind kind, algorithm how) const {
     const auto at = counts_.find({kind, how});
     return at == counts_.end() ? 0 : at->second;
@@ -92,13 +96,16 @@ class tally {
 
  private:
   std::map<std::pair<operation_kind, algorithm>, std::size_t> counts_{};
+  int largest_world_ = 0;
 };
 
 /// One rank, what it compares, and how it says that something is wrong.
 template <class Backend>
 class checker {
  public:
-  checker(communicator<Backend>& world, tally& counts) : world_(&world), counts_(&counts) {}
+  checker(communicator<Backend>& world, tally& counts) : world_(&world), counts_(&counts) {
+    counts.saw_world_of(size());
+  }
 
   [[nodiscard]] communicator<Backend>& world() const noexcept { return *world_; }
   [[nodiscard]] int rank() const noexcept { return world_->rank(); }

@@ -125,16 +125,17 @@ TEST_CASE("no override, and an override in code") {
   t.override_with(operation_kind::all_gather, algorithm::linear);
   CHECK(t.choose(operation_kind::all_gather, 8, 2, true) == algorithm::linear);
   CHECK_THROWS_WITH_AS(t.override_with(operation_kind::all_gather, algorithm::bruck),
-                       "\"bruck\" is not an algorithm of all_gather; these are circulant, ring, linear", cohort::error);
+                       "\"bruck\" is not an algorithm of all_gather; these are circulant, ring, linear, shared_memory",
+                       cohort::error);
 }
 
 TEST_CASE("a wrong override is refused with what could stand there") {
   CHECK(refusal("all_reduce=bruck") ==
         "algorithms \"all_reduce=bruck\": in \"all_reduce=bruck\", \"bruck\" is not an algorithm of all_reduce; these "
-        "are recursive_doubling, halving_doubling, circulant, ring");
+        "are recursive_doubling, halving_doubling, circulant, ring, shared_memory");
   CHECK(refusal("barrier=dissemination,all_reduce=fast") ==
         "algorithms \"barrier=dissemination,all_reduce=fast\": in \"all_reduce=fast\", \"fast\" is not an algorithm of "
-        "all_reduce; these are recursive_doubling, halving_doubling, circulant, ring");
+        "all_reduce; these are recursive_doubling, halving_doubling, circulant, ring, shared_memory");
   CHECK(refusal("allreduce=ring") ==
         "algorithms \"allreduce=ring\": in \"allreduce=ring\", \"allreduce\" is not an operation with algorithms; "
         "these are barrier, broadcast, scatter, scatter_v, gather, gather_v, reduce, all_reduce, all_gather, "
@@ -161,8 +162,9 @@ TEST_CASE("the table prints as it is tried") {
   selection_table t;
   t.override_with("all_gather=ring");
   const std::string text = t.to_string();
-  CHECK(text.starts_with("operation         algorithm               from bytes  from ranks  functor\n"
-                         "barrier           dissemination           0           1           any\n"));
+  CHECK(
+      text.starts_with("operation         algorithm               from bytes  from ranks  functor\n"
+                       "barrier           dissemination           0           1           any\n"));
   CHECK(text.find("all_gather        ring                    override    override    any\n"
                   "all_gather        circulant               0           1           any\n") != std::string::npos);
   CHECK(text.find("all_reduce        circulant               262144      2           commutative\n") !=

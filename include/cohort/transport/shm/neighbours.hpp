@@ -191,6 +191,8 @@ class neighbours {
     }
     return std::nullopt;
   }
+  /// Sends what waited for room, as far as there is some.
+  void flush() { mail_.flush(); }
   /// Whether a letter waits for room.
   [[nodiscard]] bool has_waiting() const noexcept { return mail_.has_waiting(); }
   /// Counts the letters that came.
