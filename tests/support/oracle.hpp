@@ -78,8 +78,10 @@ class guarded {
 class tally {
  public:
   void add(operation_kind kind, algorithm how) { ++counts_[{kind, how}]; }
+  void add_alone() { ++alone_; }
   void merge(const tally& other) {
     for (const auto& [key, count] : other.counts_) counts_[key] += count;
+    alone_ += other.alone_;
     saw_world_of(other.largest_world_);
   }
   /// A world of one carries some operations out where they are called, by no algorithm.
@@ -90,12 +92,13 @@ class tally {
     return at == counts_.end() ? 0 : at->second;
   }
   [[nodiscard]] std::size_t total() const {
-    return std::accumulate(counts_.begin(), counts_.end(), std::size_t{0},
+    return std::accumulate(counts_.begin(), counts_.end(), alone_,
                            [](std::size_t sum, const auto& each) { return sum + each.second; });
   }
 
  private:
   std::map<std::pair<operation_kind, algorithm>, std::size_t> counts_{};
+  std::size_t alone_ = 0;
   int largest_world_ = 0;
 };
 
@@ -124,7 +127,10 @@ class checker {
   template <class T>
   algorithm called(const cohort::operation<T>& op, std::string& what, bool commutative = true) const {
     const cohort::call* const record = op.record();
-    if (record == nullptr) return {};  // refused: awaiting it says why; or carried out at once, by a world of one
+    if (record == nullptr) {  // carried out at once, by a world of one; or refused: awaiting it says why
+      counts_->add_alone();
+      return {};
+    }
     const operation_kind kind = record->signature().kind;
     const algorithm how = record->signature().algorithm;
     if (const auto wanted = world_->algorithms().override_of(kind)) {
