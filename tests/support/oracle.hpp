@@ -79,6 +79,7 @@ class tally {
  public:
   void add(operation_kind kind, algorithm how) { ++counts_[{kind, how}]; }
   void add_alone() { ++alone_; }
+  [[nodiscard]] std::size_t alone() const noexcept { return alone_; }
   void merge(const tally& other) {
     for (const auto& [key, count] : other.counts_) counts_[key] += count;
     alone_ += other.alone_;
