@@ -8,8 +8,14 @@
 
 #include <cohort/cohort.hpp>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -139,6 +145,31 @@ task<int> neighbours_on_a_page(communicator<cpu> world) {
   co_return 0;
 }
 
+/// As in a container that does not let processes read each other's memory.
+bool forbid_reading_of_others() {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offsetof(seccomp_data, nr))),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{static_cast<unsigned short>(std::size(rules)), rules};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/// One rank may not read the other's memory, the other may.
+task<int> without_reading(communicator<cpu> world) {
+  if (world.rank() == 1) support::expect(forbid_reading_of_others(), "a filter of system calls");
+  const int other = 1 - world.rank();
+  for (int again = 0; again < 4; ++again) {
+    const std::vector<int> mine = input_of(world.rank() + again, 500000);
+    std::vector<int> theirs(mine.size());
+    co_await world.exchange(mine, to{other}, theirs, from{other}, tag{1});
+    support::expect(theirs == input_of(other + again, 500000), "a long message");
+  }
+  co_return 0;
+}
+
 task<int> without_descriptors(communicator<cpu> world) {
   // Messages have their memory already; the window finds no descriptor on one rank.
   for (int r = 0; r < world.size(); ++r) {
@@ -193,6 +224,8 @@ TEST_CASE("registering a buffer moves nothing and touches nothing beside it") { 
 TEST_CASE("where one rank cannot make its part of the window, messages do the work") {
   on_ranks(3, without_descriptors);
 }
+
+TEST_CASE("long messages arrive where a rank may not read the memory of others") { on_ranks(2, without_reading); }
 
 TEST_CASE("a buffer is registered once, and again when that has ended") {
   on_ranks(2, [](communicator<cpu> world) -> task<int> {

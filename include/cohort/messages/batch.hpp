@@ -102,8 +102,9 @@ class [[nodiscard("messages that are dropped in flight abort their communicator:
   ///           before: nothing but zeros
   /// Errors:   the first, when all have ended
   /// Lifetime: the batch must stay where it is until then
-  [[nodiscard]] task<std::vector<received>> all() {
-    std::vector<received> results(each_.size());
+  template <class Results = std::vector<received>>  // g++ compiles coroutines that are no templates wherever included
+  [[nodiscard]] task<Results> all() {
+    Results results(each_.size());
     std::exception_ptr failure;
     for (std::size_t i = 0; i < each_.size(); ++i) {
       if (each_[i].taken()) continue;

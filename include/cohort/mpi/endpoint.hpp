@@ -38,14 +38,14 @@ class mpi_endpoint final : public engine {
   ///
   /// Errors: version_mismatch, or what MPI says
   mpi_endpoint(MPI_Comm base, native_check check);
-  ~mpi_endpoint() override;
+  inline ~mpi_endpoint() override;
 
   [[nodiscard]] std::string host() const override { return host_; }
 
   void start(request& r);
-  void withdraw(request& r) override;
-  std::shared_ptr<const fault> report(fault f, const group& where) override;
-  void entered(const call& c) override;
+  inline void withdraw(request& r) override;
+  inline std::shared_ptr<const fault> report(fault f, const group& where) override;
+  inline void entered(const call& c) override;
   /// Waits until every rank has left. False when the deadline came first.
   bool wait_until_all_left(clock::time_point deadline);
 
@@ -58,13 +58,13 @@ class mpi_endpoint final : public engine {
   void start_native(native_turn& t);
 
  protected:
-  bool progress() override;
-  void sleep_until(clock::time_point until) override;
-  void wake() noexcept override;
-  void collect_faults(std::vector<std::shared_ptr<const fault>>& into) override;
-  void group_added(group& g) override;
-  void group_removed(group& g) override;
-  void leave() override;
+  inline bool progress() override;
+  inline void sleep_until(clock::time_point until) override;
+  inline void wake() noexcept override;
+  inline void collect_faults(std::vector<std::shared_ptr<const fault>>& into) override;
+  inline void group_added(group& g) override;
+  inline void group_removed(group& g) override;
+  inline void leave() override;
 
  private:
   static constexpr std::size_t slot_bytes = sizeof(mpi_packet) + eager_limit;

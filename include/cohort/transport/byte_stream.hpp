@@ -27,9 +27,9 @@ class byte_stream {
 
   /// Messages longer than this are announced first, so that they cost the receiver no memory.
   [[nodiscard]] virtual std::size_t eager_limit() const noexcept = 0;
-  /// Whether the peer's memory can be read by its addresses, as far as is known.
-  [[nodiscard]] virtual bool peer_is_readable() const noexcept { return false; }
-  /// Reads the peer's memory into that of this process; false if it may not, and then not a second time.
+  /// Whether both ends are on one host: then a long message may be offered by its addresses.
+  [[nodiscard]] virtual bool same_host() const noexcept { return false; }
+  /// Reads the peer's memory into that of this process; false where this process may not, whatever the peer may.
   virtual bool read_peer(std::span<const piece>, std::span<const piece>) noexcept { return false; }
 };
 

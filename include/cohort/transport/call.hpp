@@ -39,7 +39,7 @@ class group {
         int rank);
   group(const group&) = delete;
   group& operator=(const group&) = delete;
-  virtual ~group();
+  COHORT_DECL virtual ~group();
 
   [[nodiscard]] transport::engine& engine() const noexcept { return *engine_; }
   [[nodiscard]] const std::shared_ptr<transport::engine>& shared_engine() const noexcept { return engine_; }

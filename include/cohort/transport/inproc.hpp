@@ -76,23 +76,23 @@ class inproc_endpoint final : public engine {
   static constexpr std::size_t eager_limit = std::size_t{64} << 10;
 
   inproc_endpoint(std::shared_ptr<inproc_hub> hub, int rank);
-  ~inproc_endpoint() override;
+  COHORT_DECL ~inproc_endpoint() override;
 
   void start(request& r);
 
-  void withdraw(request& r) override;
-  std::shared_ptr<const fault> report(fault f, const group& where) override;
-  void entered(const call& c) override;
-  bool turn() override;
+  COHORT_DECL void withdraw(request& r) override;
+  COHORT_DECL std::shared_ptr<const fault> report(fault f, const group& where) override;
+  COHORT_DECL void entered(const call& c) override;
+  COHORT_DECL bool turn() override;
 
  protected:
-  bool progress() override;
-  void sleep_until(clock::time_point until) override;
-  void wake() noexcept override;
-  void collect_faults(std::vector<std::shared_ptr<const fault>>& into) override;
-  void group_added(group& g) override;
-  void group_removed(group& g) override;
-  void leave() override;
+  COHORT_DECL bool progress() override;
+  COHORT_DECL void sleep_until(clock::time_point until) override;
+  COHORT_DECL void wake() noexcept override;
+  COHORT_DECL void collect_faults(std::vector<std::shared_ptr<const fault>>& into) override;
+  COHORT_DECL void group_added(group& g) override;
+  COHORT_DECL void group_removed(group& g) override;
+  COHORT_DECL void leave() override;
 
  private:
   friend class inproc_hub;

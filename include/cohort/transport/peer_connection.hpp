@@ -9,7 +9,8 @@
 #include <cohort/transport/frame.hpp>
 #include <cohort/transport/matching.hpp>
 
-#include <boost/asio/error.hpp>
+#include <boost/system/errc.hpp>
+#include <boost/system/error_code.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -69,6 +70,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
   /// Its early messages are about to be discarded: the rest of one that is arriving is read and forgotten.
   void forget(std::uint64_t context) noexcept {
     if (early_ != nullptr && claimed_ == nullptr && early_->header.context == context) early_ = nullptr;
+    std::erase_if(offered_, [context](const offered& o) { return o.header.context == context; });
   }
   /// An early message was consumed: its space belongs to the sender again.
   void return_credit(std::size_t bytes);

@@ -52,7 +52,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
 
   /// With an `io_context` of the caller's, whoever runs that moves this world; without, whoever waits does.
   tcp_transport(tcp_settings s, boost::asio::io_context* io);
-  ~tcp_transport() override;
+  inline ~tcp_transport() override;
 
   // --- joining, in this order
   /// Listens for the other ranks; gives the port.
@@ -70,26 +70,26 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void join(std::vector<tcp_peer_address> peers, const tcp::endpoint& monitor, clock::time_point deadline);
 
   /// Waits until every rank has left: what this rank sent has been used by then.
-  bool wait_until_all_left(clock::time_point deadline) override;
+  inline bool wait_until_all_left(clock::time_point deadline) override;
 
-  void start(request& r) override;
+  inline void start(request& r) override;
 
-  void withdraw(request& r) override;
-  std::shared_ptr<const fault> report(fault f, const group& where) override;
-  void entered(const call& c) override;
+  inline void withdraw(request& r) override;
+  inline std::shared_ptr<const fault> report(fault f, const group& where) override;
+  inline void entered(const call& c) override;
   [[nodiscard]] std::string host() const override { return settings_.host; }
   [[nodiscard]] boost::asio::io_context& context() const noexcept { return *io_; }
 
  protected:
-  bool progress() override;
-  void sleep_until(clock::time_point until) override;
-  void wake() noexcept override;
-  void schedule_turn() override;
-  void deadline_moved(clock::time_point t) override;
-  void collect_faults(std::vector<std::shared_ptr<const fault>>& into) override;
-  void group_added(group& g) override;
-  void group_removed(group& g) override;
-  void leave() override;
+  inline bool progress() override;
+  inline void sleep_until(clock::time_point until) override;
+  inline void wake() noexcept override;
+  inline void schedule_turn() override;
+  inline void deadline_moved(clock::time_point t) override;
+  inline void collect_faults(std::vector<std::shared_ptr<const fault>>& into) override;
+  inline void group_added(group& g) override;
+  inline void group_removed(group& g) override;
+  inline void leave() override;
 
  private:
   /// A message to this rank itself is copied when it is sent, if it is not longer.
@@ -135,12 +135,12 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void check_departed(int rank);
   [[nodiscard]] bool needs(const group& g, int rank);
 
-  void on_message(peer_connection& c, const envelope& header) override;
-  void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) override;
-  void on_received(peer_connection& c, request& r) override;
+  inline void on_message(peer_connection& c, const envelope& header) override;
+  inline void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) override;
+  inline void on_received(peer_connection& c, request& r) override;
   void on_sent(request& r) override { complete(r); }
   void on_goodbye(peer_connection& c) override { check_departed(c.peer()); }
-  void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
+  inline void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
 
   [[nodiscard]] request* match(const envelope& header);
 

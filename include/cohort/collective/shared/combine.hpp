@@ -29,10 +29,7 @@ task<> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size_t l
   const int p = use.size();
   const int r = use.rank();
   operands sources(p);
-  if (!use.may_begin()) {
-    for (int k = 1; k < p; ++k) co_await use.previous_of(use.other(k));
-    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
-  }
+  if (!use.may_begin()) co_await wait_to_begin(use);
   use.announce();
   const bool tiny = longest <= transport::shm_window::inline_bytes / ranks;
   const std::size_t chunk = whole_elements(use.capacity() / ranks, op.element_bytes);
@@ -71,10 +68,7 @@ task<> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, bool
   const int r = use.rank();
   const int count = exclusive ? r : r + 1;
   operands sources(p);
-  if (!use.may_begin()) {
-    for (int k = 1; k < p; ++k) co_await use.previous_of(use.other(k));
-    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
-  }
+  if (!use.may_begin()) co_await wait_to_begin(use);
   use.announce();
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
   const std::size_t chunk = whole_elements(use.capacity(), op.element_bytes);

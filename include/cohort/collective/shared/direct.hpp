@@ -7,7 +7,6 @@
 #include <cohort/transport/shm/window.hpp>
 
 #include <cstring>
-#include <optional>
 
 namespace cohort::collective {
 
@@ -18,6 +17,11 @@ inline constexpr std::size_t direct_streaming_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t direct_end_bytes = transport::shared_segment::page + direct_element_bytes;
 
 namespace detail {
+
+[[nodiscard]] inline bool all_but_ends(const transport::region_place& p, std::size_t bytes) noexcept {
+  constexpr std::size_t page = transport::shared_segment::page;
+  return p.number != 0 && p.skip < page && p.length <= bytes - p.skip && bytes - p.skip - p.length < page;
+}
 
 /// What all ranks can reach of the buffers of all: bytes [from, to).
 struct common_range {
@@ -38,10 +42,12 @@ struct common_range {
 struct offered_buffers {
   transport::region_place in{};
   transport::region_place out{};
-  /// Whether all that this rank needs for it can be reached.
-  [[nodiscard]] bool complete() const noexcept { return in.number != 0 && out.number != 0; }
+  /// Whether all that the operation needs of this rank can be reached, all but the ends of its buffers of `bytes`
+  /// bytes. Every rank comes to the same answer: it follows from what was told.
+  [[nodiscard]] bool complete(std::size_t bytes) const noexcept {
+    return detail::all_but_ends(in, bytes) && detail::all_but_ends(out, bytes);
+  }
   void narrow(detail::common_range& reach) const noexcept {
-    if (!complete()) return;
     reach.take(in);
     reach.take(out);
   }

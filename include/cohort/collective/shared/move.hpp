@@ -98,10 +98,7 @@ task<> move_in_window(Channel ch, window_move m, Otherwise otherwise) {
   const int p = use.size();
   const bool gives = m.giver < 0 ? m.taker != use.rank() : m.giver == use.rank();
   const bool takes = m.taker < 0 || m.taker == use.rank();
-  if (!use.may_begin()) {
-    for (int k = 1; k < p; ++k) co_await use.previous_of(use.other(k));
-    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
-  }
+  if (!use.may_begin()) co_await wait_to_begin(use);
   use.announce();
 
   if (!m.sizes_are_known) {

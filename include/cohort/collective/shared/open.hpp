@@ -62,7 +62,10 @@ namespace detail {
 /// Needs:  `use` has its turn
 /// Result: false if not every rank sees every part: then it is not tried again
 /// Cost:   one letter to each rank and one from each
-inline task<bool> open_window(transport::window_use& use) {
+///
+/// The coroutines of this folder are templates because g++ compiles those that are none wherever they are included.
+template <class Use = transport::window_use>
+task<bool> open_window(Use& use) {
   transport::shm_window& window = use.window();
   const group& g = use.current().home();
   transport::neighbours& here = *use.transport().host_ranks();
@@ -99,6 +102,13 @@ inline task<bool> open_window(transport::window_use& use) {
   }
   window.opened = complete ? transport::shm_window::state::open : transport::shm_window::state::refused;
   co_return complete;
+}
+
+/// Waits for what the operation before has left undone; needed when `use.may_begin()` is false.
+template <class Use = transport::window_use>
+task<> wait_to_begin(Use& use) {
+  for (int k = 1; k < use.size(); ++k) co_await use.previous_of(use.other(k));
+  for (int k = 1; k < use.size(); ++k) co_await use.left_by(use.other(k));
 }
 
 /// The algorithm by messages for a call that was to be carried out in a window which could not be opened.

@@ -40,8 +40,9 @@ inline void finish_ends(const cohort::detail::reducer& op, const layout& dest, s
 /// Every rank combines its slice of everybody's buffers where they are, and writes it to all of them.
 ///
 /// Needs: everybody has told where its buffers lie, and `use` has waited for that
-inline task<> reduce_directly(transport::window_use& use, layout source, layout dest, std::size_t bytes,
-                              detail::common_range reach, const cohort::detail::reducer& op, int root) {
+template <class Use = transport::window_use>
+task<> reduce_directly(Use& use, layout source, layout dest, std::size_t bytes, detail::common_range reach,
+                       const cohort::detail::reducer& op, int root) {
   const int p = use.size();
   const int r = use.rank();
   transport::regions& known = *use.transport().shared_buffers();
@@ -90,10 +91,7 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
   const int p = use.size();
   const int r = use.rank();
   const bool takes = root < 0 || root == r;
-  if (!use.may_begin()) {
-    for (int k = 1; k < p; ++k) co_await use.previous_of(use.other(k));
-    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
-  }
+  if (!use.may_begin()) co_await wait_to_begin(use);
   use.announce();
 
   constexpr int few = 16;
@@ -138,21 +136,23 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
     mine.out = takes ? detail::place_of_block(use, dest, bytes) : mine.in;
   }
   detail::tell_buffers(use, mine);
-  if (mine.complete()) {
+  const bool offers = mine.complete(bytes);
+  if (offers) {
     copy_in(source, 0, 0, direct_end_bytes, use.mine());
     copy_in(source, 0, bytes - direct_end_bytes, direct_end_bytes, use.mine() + direct_end_bytes);
   } else {
     detail::give_but_own(use, source, 0, std::min(chunk, bytes), op);
   }
   use.raise();
-  int offering = mine.complete() ? 1 : 0;
+  int offering = offers ? 1 : 0;
   detail::common_range reach{0, bytes, op.element_bytes};
-  mine.narrow(reach);
+  if (offers) mine.narrow(reach);
   for (int k = 1; k < p; ++k) {
     const int from = use.other(k);
     co_await use.arrived(from);
     const offered_buffers theirs = detail::told_buffers(use, from);
-    if (theirs.complete()) ++offering;
+    if (!theirs.complete(bytes)) continue;
+    ++offering;
     theirs.narrow(reach);
   }
 

@@ -6,6 +6,10 @@
 
 namespace cohort::transport {
 
+[[nodiscard]] inline boost::system::error_code error_of(boost::system::errc::errc_t what) noexcept {
+  return boost::system::errc::make_error_code(what);
+}
+
 inline void peer_connection::enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket) {
   frame f;
   f.kind = kind;
@@ -33,7 +37,7 @@ inline void peer_connection::send(request& r) {
   }
   r.ticket = next_ticket_++;
   announced_.emplace_back(r.ticket, &r);
-  if (stream_->peer_is_readable() && bytes > 0 && offer(r)) return;
+  if (stream_->same_host() && bytes > 0 && offer(r)) return;
   enqueue_frame(frame_kind::announce, r.header, r.ticket);
 }
 
@@ -83,7 +87,7 @@ inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket
     into.push_back({receive.pieces[i].data, std::min(left, receive.pieces[i].bytes)});
     left -= into.back().bytes;
   }
-  if (left > 0 || !stream_->peer_is_readable() || !stream_->read_peer(known.where, into)) return false;
+  if (left > 0 || !stream_->read_peer(known.where, into)) return false;
   enqueue_frame(frame_kind::taken, envelope{}, ticket);
   receive.place = nullptr;
   if (open()) owner_->on_received(*this, receive);
@@ -245,7 +249,7 @@ inline bool peer_connection::consume(const std::byte* data, std::size_t bytes) {
 inline bool peer_connection::begin_frame(const unsigned char* bytes) {
   frame f;
   if (!frame::decode(bytes, f)) {
-    return lose(boost::asio::error::invalid_argument, "reading a frame that no rank of this version sends");
+    return lose(error_of(boost::system::errc::invalid_argument), "reading a frame that no rank of this version sends");
   }
   f.header.source = peer_;
   target_ = nullptr;
@@ -255,7 +259,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
   switch (f.kind) {
     case frame_kind::message:
       if (f.header.bytes > stream_->eager_limit()) {
-        return lose(boost::asio::error::message_size, "reading a message longer than its window");
+        return lose(error_of(boost::system::errc::message_size), "reading a message longer than its window");
       }
       payload_left_ = f.header.bytes;
       payload_is_early_ = true;
@@ -264,8 +268,9 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       return open();
     case frame_kind::announce: owner_->on_announce(*this, f.header, f.ticket); return open();
     case frame_kind::offer:
-      if (!stream_->peer_is_readable()) {
-        return lose(boost::asio::error::invalid_argument, "reading an offer of memory that is not on this host");
+      if (!stream_->same_host()) {
+        return lose(error_of(boost::system::errc::invalid_argument),
+                    "reading an offer of memory that is not on this host");
       }
       offered_.push_back({f.ticket, f.header, {}});
       places_bytes_.clear();
@@ -304,7 +309,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
         target_ = at->second;
         granted_.erase(at);
         if (target_ != nullptr && f.header.bytes != target_->header.bytes) {
-          return lose(boost::asio::error::message_size, "reading data of another length than announced");
+          return lose(error_of(boost::system::errc::message_size), "reading data of another length than announced");
         }
       }
       if (payload_left_ == 0) finish_payload();
@@ -334,7 +339,7 @@ inline void peer_connection::keep_places() {
     total += std::min(bytes, last.header.bytes);
   }
   if (total != last.header.bytes) {
-    lose(boost::asio::error::invalid_argument, "reading an offer whose parts are not the message");
+    lose(error_of(boost::system::errc::invalid_argument), "reading an offer whose parts are not the message");
     return;
   }
   owner_->on_announce(*this, last.header, last.ticket);

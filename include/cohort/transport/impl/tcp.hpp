@@ -98,11 +98,11 @@ inline void tcp_transport::leave() {
     arm_write(r);
   }
   // A letter that waits for room announces what was written before: it must be there before the others hear that this
-  // rank has left. They read their mail whenever they look at anything.
+  // rank has left. All read their mail meanwhile: others may be leaving too.
   constexpr auto patience = std::chrono::seconds{1};
   for (const auto until = clock::now() + patience;
        neighbours_ && joined_ && !lost_world_ && neighbours_->has_waiting() && clock::now() < until;) {
-    neighbours_->flush();
+    read_mail();
     ::sched_yield();
   }
   if (joined_) monitor_->goodbye();

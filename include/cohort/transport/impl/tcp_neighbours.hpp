@@ -4,11 +4,38 @@
 
 #include <cohort/transport/tcp.hpp>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <random>
+#include <string>
+
 namespace cohort::transport {
+
+/// Where this process is to be found.
+[[nodiscard]] inline host_address own_host_address() {
+  // Two processes can share memory when the kernel is the same boot of the same machine and they find each other's
+  // sockets and process numbers: in one network and one process namespace, under one user.
+  const auto link = [](const char* path) {
+    char text[64] = {};
+    return std::string(text, static_cast<std::size_t>(std::max<ssize_t>(0, ::readlink(path, text, sizeof text - 1))));
+  };
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  host_address a;
+  a.host = boot + " " + link("/proc/self/ns/net") + " " + link("/proc/self/ns/pid") + " " + std::to_string(::geteuid());
+  std::random_device entropy;
+  const auto word = [&entropy] { return (std::uint64_t{entropy()} << 32) | entropy(); };
+  a.mail = "cohort-" + std::to_string(word()) + std::to_string(word());
+  a.word = word();
+  return a;
+}
 
 inline std::string tcp_transport::open_host() {
   if (!settings_.shared_memory || size() == 1) return {};
-  neighbours_ = std::make_unique<neighbours>(rank(), size());
+  neighbours_ = std::make_unique<neighbours>(rank(), size(), own_host_address());
   regions_ = std::make_unique<regions>(*neighbours_);
   return neighbours_->address().encode();
 }

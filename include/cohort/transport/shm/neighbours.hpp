@@ -3,26 +3,21 @@
 // Owned by the transport of backend cpu; windows and links are made of what it brings.
 #pragma once
 
-#include <cohort/detail/byte_codec.hpp>
+#include <cohort/transport/shm/host_address.hpp>
 #include <cohort/transport/shm/mail.hpp>
 #include <cohort/transport/shm/segment.hpp>
 
 #include <linux/membarrier.h>
-#include <sched.h>
+#include <poll.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
-#include <functional>
 #include <list>
 #include <memory>
-#include <random>
 #include <string>
-#include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,33 +28,13 @@ struct host_desk {
   alignas(128) std::atomic<std::uint32_t> asleep{0};  ///< it waits in the kernel: whoever writes for it rings
 };
 
-/// Where a rank of this host is to be found, as the rendezvous tells.
-struct host_address {
-  std::string host{};  ///< the same for two processes that may share memory
-  std::string mail{};
-  std::uint64_t word = 0;
-
-  [[nodiscard]] std::string encode() const {
-    std::string bytes;
-    detail::byte_writer to(bytes);
-    to.text(host).text(mail).number(word);
-    return bytes;
-  }
-  [[nodiscard]] static host_address decode(detail::byte_reader& from) {
-    host_address a;
-    a.host = from.text(256);
-    a.mail = from.text(100);
-    a.word = from.number<std::uint64_t>();
-    return a;
-  }
-};
-
 class neighbours {
  public:
   using clock = std::chrono::steady_clock;
 
   /// Errors: io_error, out_of_memory
-  neighbours(int rank, int size) : rank_(rank), mine_(make_address()), mail_(mine_.mail, mine_.word) {
+  neighbours(int rank, int size, host_address mine)
+      : rank_(rank), mine_(std::move(mine)), mail_(mine_.mail, mine_.word) {
     others_.resize(static_cast<std::size_t>(size));
     memory_ = shared_segment::create(sizeof(host_desk));
     desk_ = ::new (memory_.data()) host_desk;
@@ -92,7 +67,8 @@ class neighbours {
       mail_.flush();
       std::optional<received_letter> got = mail_.receive();
       if (!got) {
-        std::this_thread::sleep_for(std::chrono::microseconds{100});
+        pollfd mail{mail_.descriptor(), POLLIN, 0};
+        ::poll(&mail, 1, 1);
         continue;
       }
       if (got->text.kind != letter_kind::desk || !valid(got->text.from)) {
@@ -191,8 +167,6 @@ class neighbours {
     }
     return std::nullopt;
   }
-  /// Sends what waited for room, as far as there is some.
-  void flush() { mail_.flush(); }
   /// Whether a letter waits for room.
   [[nodiscard]] bool has_waiting() const noexcept { return mail_.has_waiting(); }
   /// Counts the letters that came.
@@ -247,25 +221,6 @@ class neighbours {
     text.from = rank_;
     text.word = others_[static_cast<std::size_t>(to)].address.word;
     return text;
-  }
-
-  // Two processes can share memory when the kernel is the same boot of the same machine and they find each other's
-  // sockets and process numbers: in one network and one process namespace, under one user.
-  [[nodiscard]] static host_address make_address() {
-    const auto link = [](const char* path) {
-      char text[64] = {};
-      return std::string(text, static_cast<std::size_t>(std::max<ssize_t>(0, ::readlink(path, text, sizeof text - 1))));
-    };
-    std::string boot;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-    host_address a;
-    a.host =
-        boot + " " + link("/proc/self/ns/net") + " " + link("/proc/self/ns/pid") + " " + std::to_string(::geteuid());
-    std::random_device entropy;
-    const auto word = [&entropy] { return (std::uint64_t{entropy()} << 32) | entropy(); };
-    a.mail = "cohort-" + std::to_string(word()) + std::to_string(word());
-    a.word = word();
-    return a;
   }
 
   int rank_;

@@ -12,9 +12,10 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace cohort::transport {
@@ -121,14 +122,16 @@ class shared_segment {
   static void require_available(std::size_t bytes) {
     constexpr std::size_t never_too_much = std::size_t{64} << 20;
     if (bytes <= never_too_much) return;
-    std::ifstream about("/proc/meminfo");
-    std::string word;
-    while (about >> word) {
-      std::size_t kib = 0;
-      if (word != "MemAvailable:" || !(about >> kib) || bytes / 1024 <= kib) continue;
-      errno = ENOMEM;
-      refuse("reserve", bytes);
-    }
+    const owned_fd about(::open("/proc/meminfo", O_RDONLY | O_CLOEXEC));
+    char text[4096];
+    const ssize_t length = about ? ::read(about.get(), text, sizeof text - 1) : 0;
+    if (length <= 0) return;
+    text[length] = 0;
+    constexpr std::string_view name = "MemAvailable:";
+    const char* const line = std::strstr(text, name.data());
+    if (line == nullptr || bytes / 1024 <= std::strtoull(line + name.size(), nullptr, 10)) return;
+    errno = ENOMEM;
+    refuse("reserve", bytes);
   }
   [[noreturn]] static void refuse(const char* what, std::size_t bytes) {
     const int why = errno;

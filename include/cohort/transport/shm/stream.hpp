@@ -9,7 +9,6 @@
 
 #include <sys/uio.h>
 
-#include <array>
 #include <cerrno>
 
 namespace cohort::transport {
@@ -50,10 +49,11 @@ class shm_stream final : public byte_stream {
   void close() noexcept override {}
 
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{16} << 10; }
-  [[nodiscard]] bool peer_is_readable() const noexcept override { return readable_; }
+  [[nodiscard]] bool same_host() const noexcept override { return true; }
   bool read_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
     // Not more at a time than a second-level cache has room for.
     constexpr std::size_t step = std::size_t{1} << 20;
+    if (!may_read_) return false;
     std::size_t f = 0;
     std::size_t f_used = 0;
     for (const piece& p : into) {
@@ -69,7 +69,7 @@ class shm_stream final : public byte_stream {
         iovec remote{from[f].data + f_used, part};
         const ssize_t n = ::process_vm_readv(pid_, &local, 1, &remote, 1, 0);
         if (n <= 0) {
-          readable_ = false;
+          may_read_ = false;
           return false;
         }
         done += static_cast<std::size_t>(n);
@@ -102,7 +102,7 @@ class shm_stream final : public byte_stream {
   pid_t pid_;
   ring out_{};
   ring in_{};
-  bool readable_ = true;
+  bool may_read_ = true;  // the kernel has not refused yet
 };
 
 }  // namespace cohort::transport

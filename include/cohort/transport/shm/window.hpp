@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,8 +24,7 @@ struct window_head {
     std::uint32_t sequence = 0;
     std::uint64_t call = 0;
     std::uint64_t count = 0;
-    std::uint64_t unused = 0;
-    std::byte data[96] = {};
+    alignas(32) std::byte data[96] = {};
   };
   entry entries[2];
   alignas(128) shared_word second{0};  ///< steps whose second half the owner has done
@@ -185,7 +183,7 @@ class window_use {
     window_use* use_;
   };
 
-  /// Waits until the operations that were called before have ended here; then says to the others what this one is.
+  /// Waits until the operations that were called before have ended here.
   [[nodiscard]] turn_awaiter turn() noexcept { return turn_awaiter(*this); }
   /// Whether there is nothing to wait for before this operation begins: `previous_of` and `left_by` of every rank.
   [[nodiscard]] bool may_begin() const noexcept {
