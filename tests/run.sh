@@ -8,8 +8,8 @@
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
 #
-# Usage: tests/run.sh [--all] [--no-install] [--jobs N]
-#   --all         all four lanes; without it the release lane only
+# Usage: tests/run.sh [--quick] [--no-install] [--jobs N]
+#   --quick       the release lane only
 #   --no-install  never call apt-get
 #   --jobs N      compilations and tests at a time (default: one a core, as far as memory allows)
 set -euo pipefail
@@ -19,12 +19,12 @@ source cmake/setup_debian.sh
 
 usage() { sed -n '/^# Usage:/,/^[^#]/s/^# \{0,1\}//p' tests/run.sh; }
 
-quick=1
+quick=0
 install=1
 jobs=$(default_jobs)
 while [ $# -gt 0 ]; do
   case $1 in
-    --all) quick=0 ;;
+    --quick) quick=1 ;;
     --no-install) install=0 ;;
     --jobs)
       [ $# -ge 2 ] || die "--jobs: a number is missing"
@@ -104,7 +104,7 @@ run_lane() {
     return
   fi
   say "lane $preset: building, $jobs at a time"
-  if ! cmake --build --preset "$preset" --parallel "$jobs" "${targets[@]}"; then
+  if ! cmake --build --preset "$preset" --parallel "$jobs" "${targets[@]}" -- -k 0; then
     fail_lane "$preset" "it does not build"
     return
   fi

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// The TCP transport: one connection per pair of ranks, made on demand, over Boost.Asio. Its engine tries the
-// system call first and uses the reactor to wait; on a caller's io_context everything runs from its handlers.
+// The transport of backend cpu: one connection per pair of ranks, made on demand: shared memory between ranks of one
+// host, TCP over Boost.Asio otherwise. Its engine tries the system call first and uses the reactor to wait; on a
+// caller's io_context everything runs from its handlers.
 #pragma once
 
 #include <cohort/transport/cpu_transport.hpp>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cohort/collective/shared/copy.hpp>
-#include <cohort/transport/shm/window.hpp>
+#include <cohort/transport/shm/window_use.hpp>
 
 #include <cstring>
 

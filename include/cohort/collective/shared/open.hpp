@@ -7,7 +7,7 @@
 #include <cohort/collective/select.hpp>
 #include <cohort/task.hpp>
 #include <cohort/transport/channel.hpp>
-#include <cohort/transport/shm/window.hpp>
+#include <cohort/transport/shm/window_use.hpp>
 
 #include <concepts>
 #include <cstdint>
