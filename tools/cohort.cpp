@@ -23,7 +23,9 @@ int version_command(const std::vector<std::string>& words) {
 }
 
 constexpr std::array commands{
+#if COHORT_TOOL_BENCH
     command{"bench", "measure an operation between ranks: time, bandwidth, correctness", bench_command},
+#endif
     command{"run", "start N processes of a program on this machine, watch them, and end them together", run_command},
     command{"env", "tell which launcher started this process, and what a rank would make of it", env_command},
     command{"version", "print the version", version_command},
