@@ -27,6 +27,8 @@ is_there() {
     cmake) command -v cmake ;;
     ninja-build) command -v ninja ;;
     clang) command -v clang++ ;;
+    g++-aarch64-linux-gnu) command -v aarch64-linux-gnu-g++ ;;
+    qemu-user) command -v qemu-aarch64 ;;
     libboost1.81-dev) has_boost ;;
     doctest-dev) has_header doctest/doctest.h ;;
     libcli11-dev) has_header CLI/CLI.hpp ;;

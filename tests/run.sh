@@ -5,6 +5,7 @@
 #   asan     unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     unit and process tests with ThreadSanitizer
 #   clang    every header, every mistake that must not compile and every concept, with clang and warnings as errors
+#   arm64    every header by a cross compiler, and two ranks of an example under an emulator of that processor
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
 #
@@ -143,7 +144,44 @@ run_clang_lane() {
   run_lane clang --target headers_linked_twice -- --label-regex '^(headers|compile_fail|concepts)$'
 }
 
-say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang'), $jobs at a time"
+# One check of the lane arm64: its name, then the command.
+check_arm64() {
+  local name=$1
+  shift
+  if "$@" >"$scratch/arm64.log" 2>&1; then
+    passed=$((passed + 1))
+    say "lane arm64: $name: passed"
+  else
+    cat "$scratch/arm64.log"
+    fail_lane arm64 "$name"
+  fi
+}
+
+# What a cross compiler may see of this machine's headers: Boost, which is the same for every processor, and no other.
+run_arm64_lane() {
+  if ! install_missing g++-aarch64-linux-gnu qemu-user; then
+    skip_lane arm64 "no aarch64-linux-gnu-g++ or no qemu-aarch64 here"
+    return
+  fi
+  local place dir=$scratch/arm64 tool=build/release/tools/cohort
+  mkdir "$dir"
+  for place in /usr/include /usr/local/include; do
+    if [ -e "$place/boost" ]; then ln -sfn "$place/boost" "$dir/boost"; fi
+  done
+  local compile=(aarch64-linux-gnu-g++ -std=c++20 -Wall -Wextra -Werror -Iinclude -Iexamples -isystem "$dir")
+  local emulated=(qemu-aarch64 -L /usr/aarch64-linux-gnu "$dir/example")
+  (cd include && find cohort -name '*.hpp' |
+    grep -vE '^cohort/(gpu/|mpi/|backend/(nccl|mpi)|src\.hpp|codec/cereal)' | sort | sed 's/.*/#include <&>/') >"$dir/all.cpp"
+  echo '#include <cohort/src.hpp>' >"$dir/bodies.cpp"
+  check_arm64 "every header" "${compile[@]}" -c "$dir/all.cpp" -o "$dir/all.o"
+  check_arm64 "a program" "${compile[@]}" -O1 -DCOHORT_SEPARATE_COMPILATION examples/04_all_reduce.cpp "$dir/bodies.cpp" \
+    -o "$dir/example"
+  check_arm64 "two ranks that share memory" "$tool" run -n 2 --timeout 120 -- "${emulated[@]}"
+  COHORT_SHM=0 check_arm64 "two ranks over sockets" "$tool" run -n 2 --timeout 120 -- "${emulated[@]}"
+  note "lane arm64: done"
+}
+
+say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang arm64'), $jobs at a time"
 install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
 install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
 install_missing libopenmpi-dev openmpi-bin || say "the tests of mpi/openmpi are left out: no Open MPI here"
@@ -156,6 +194,7 @@ if [ "$quick" = 0 ]; then
   run_sanitizer_lane asan address,undefined
   run_sanitizer_lane tsan thread
   run_clang_lane
+  run_arm64_lane
 fi
 
 say "summary, after $SECONDS s"

@@ -22,13 +22,14 @@ int version_command(const std::vector<std::string>& words) {
   return 0;
 }
 
-constexpr std::array commands{
+constexpr std::array commands {
 #if COHORT_TOOL_BENCH
-    command{"bench", "measure an operation between ranks: time, bandwidth, correctness", bench_command},
+  command{"bench", "measure an operation between ranks: time, bandwidth, correctness", bench_command},
 #endif
-    command{"run", "start N processes of a program on this machine, watch them, and end them together", run_command},
-    command{"env", "tell which launcher started this process, and what a rank would make of it", env_command},
-    command{"version", "print the version", version_command},
+      command{"run", "start N processes of a program on this machine, watch them, and end them together", run_command},
+      command{"tune", "measure what messages cost, and write it for the choice of algorithms", tune_command},
+      command{"env", "tell which launcher started this process, and what a rank would make of it", env_command},
+      command{"version", "print the version", version_command},
 };
 
 std::string overview() {

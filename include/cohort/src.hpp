@@ -11,6 +11,7 @@
 #include <cohort/impl/connect.hpp>
 #include <cohort/impl/launch.hpp>
 #include <cohort/impl/launch_sources.hpp>
+#include <cohort/impl/tuning.hpp>
 #include <cohort/transport/impl/call.hpp>
 #include <cohort/transport/impl/engine.hpp>
 #include <cohort/transport/impl/inproc.hpp>

@@ -89,7 +89,7 @@ TEST_CASE("bench: a barrier, messages, JSON, the table, and the algorithm that w
   for (const char* column : {"size", "count", "type", "op", "time", "algbw", "busbw", "#wrong", "algorithm"}) {
     CHECK(contains(table.out, column));
   }
-  CHECK(contains(table.out, "recursive_doubling\n"));
+  CHECK(contains(table.out, "shared_memory: all ranks share memory\n"));
 }
 
 TEST_CASE("bench: under a launcher it is one rank of many") {

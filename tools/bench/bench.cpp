@@ -2,6 +2,8 @@
 // `cohort bench`: under a launcher it is a rank of the measurement; else it starts ranks of itself as `cohort run` does.
 #include "../arguments.hpp"
 #include "../command.hpp"
+#include "../own_ranks.hpp"
+#include "explain.hpp"
 #include "measure.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -10,11 +12,6 @@
 #include <cohort/launch.hpp>
 #include <cohort/run.hpp>
 
-#include <sched.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -39,12 +36,6 @@ namespace {
 
 constexpr const char* name = "cohort bench";
 
-bool started_by_a_launcher() {
-  const environment env;
-  return std::any_of(std::begin(env_sources), std::end(env_sources),
-                     [&](const env_source& source) { return is_detected(source, env); });
-}
-
 void check_against_world(const bench_options& options, int ranks) {
   if (options.ranks && *options.ranks != ranks) {
     throw std::invalid_argument("-n " + std::to_string(*options.ranks) + ": the launcher has started " +
@@ -66,7 +57,7 @@ int measure_all(world_type& world, const bench_options& options) {
   const bool speaks = world.rank() == 0;
   const bool as_it_grows = speaks && options.format != format_kind::json;
   if (as_it_grows && options.explain && options.format == format_kind::table) {
-    print("# the first row that applies to an operation is taken:\n" + world.algorithms().to_string() + "\n");
+    print(grounds_of_choice(world));
   }
   if (as_it_grows) print(bench_heading(options, world.size()));
   std::vector<bench_row> rows;
@@ -103,29 +94,12 @@ int be_a_rank(const bench_options& options) {
   return cohort::run([&options](world_type world) -> task<int> { co_return measure_all(world, options); });
 }
 
-int ranks_to_start(const bench_options& options) {
-  if (options.ranks) return *options.ranks;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(2, CPU_COUNT(&set)) : 2;
-}
-
-std::string own_program() {
-  char path[PATH_MAX];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0 || length == static_cast<ssize_t>(sizeof path)) {
-    throw std::runtime_error("cannot find the program to start as ranks: /proc/self/exe cannot be read");
-  }
-  return std::string(path, static_cast<std::size_t>(length));
-}
-
 int start_ranks(const bench_options& options, const std::vector<std::string>& words) {
-  const int ranks = ranks_to_start(options);
+  const int ranks = options.ranks.value_or(ranks_for_this_machine());
   check_against_world(options, ranks);
-  std::vector<std::string> run{"-n", std::to_string(ranks), "--tag", "none", "--status", "off", "--", own_program(),
-                               "bench"};
-  run.insert(run.end(), words.begin(), words.end());
-  return run_command(run);
+  std::vector<std::string> all{"bench"};
+  all.insert(all.end(), words.begin(), words.end());
+  return start_own_ranks(ranks, all);
 }
 
 }  // namespace

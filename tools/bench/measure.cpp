@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "measure.hpp"
 
+#include "explain.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace cohort::tool {
 namespace {
@@ -65,12 +68,6 @@ double bus_factor(const bench_options& options, int ranks) {
   }
 }
 
-std::string chosen_algorithm(const world_type& world, const bench_options& options, const workload& work) {
-  if (!options.kind || *options.kind == operation_kind::exchange) return "-";
-  const auto a = world.algorithms().choose(*options.kind, work.choice_bytes, world.size(), work.commutative);
-  return std::string(to_string(a));
-}
-
 }  // namespace
 
 bench_row measure_cell(world_type& world, const bench_options& options, const workload& work) {
@@ -78,7 +75,9 @@ bench_row measure_cell(world_type& world, const bench_options& options, const wo
   row.label = work.label;
   row.bytes = work.bytes;
   row.count = work.count;
-  row.algorithm = chosen_algorithm(world, options, work);
+  explanation chosen = explain(world, options, work);
+  row.algorithm = std::move(chosen.algorithm);
+  row.why = std::move(chosen.why);
   work.spoil();
   work.call(0);
   long wrong = work.wrong();

@@ -15,6 +15,7 @@ struct bench_row {
   std::size_t bytes = 0;
   std::size_t count = 0;
   std::string algorithm;
+  std::string why;  ///< it is that one
   int samples = 0;
   int calls_per_sample = 1;
   double median = 0, min = 0, p99 = 0;  ///< microseconds per call

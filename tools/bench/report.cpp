@@ -56,7 +56,7 @@ std::string bench_heading(const bench_options& options, int ranks) {
       "# " + options.operation + ", " + std::to_string(ranks) + " ranks; times in us of the slowest rank\n";
   text += printed("%12s %12s %9s %17s %10s %9s %9s %7s %10s %10s", "size (B)", "count", "type", "op", "time", "algbw",
                   "busbw", "#wrong", "min", "p99");
-  return text + (options.explain ? "  algorithm\n" : "\n");
+  return text + (options.explain ? "  algorithm, and why\n" : "\n");
 }
 
 std::string bench_line(const bench_options& options, int ranks, const bench_row& row) {
@@ -71,7 +71,7 @@ std::string bench_line(const bench_options& options, int ranks, const bench_row&
       printed("%12zu %12zu %9s %17s %10s %9.2f %9.2f %7ld %10s %10s", row.bytes, row.count, type.c_str(),
               row.label.empty() ? "-" : row.label.c_str(), shown(row.median).c_str(), row.algorithm_bandwidth,
               row.bus_bandwidth, row.wrong, shown(row.min).c_str(), shown(row.p99).c_str());
-  return text + (options.explain ? "  " + row.algorithm + "\n" : "\n");
+  return text + (options.explain ? "  " + row.algorithm + (row.why.empty() ? "" : ": " + row.why) + "\n" : "\n");
 }
 
 std::string bench_json(const bench_options& options, int ranks, const std::vector<bench_row>& rows) {
@@ -88,7 +88,8 @@ std::string bench_json(const bench_options& options, int ranks, const std::vecto
                     {"wrong", row.wrong},
                     {"samples", row.samples},
                     {"calls_per_sample", row.calls_per_sample},
-                    {"algorithm", row.algorithm}});
+                    {"algorithm", row.algorithm},
+                    {"why", row.why}});
   }
   const boost::json::object all{{"operation", options.operation},
                                 {"ranks", ranks},

@@ -6,6 +6,7 @@
 #include <cohort/collective/all_gather.hpp>
 #include <cohort/collective/barrier.hpp>
 #include <cohort/collective/broadcast.hpp>
+#include <cohort/collective/fit.hpp>
 #include <cohort/detail/mix_hash.hpp>
 
 #include <algorithm>
@@ -46,7 +47,8 @@ namespace cohort::collective {
   const int rank = mine == list.end() ? -1 : static_cast<int>(mine - list.begin());
   auto child = std::make_shared<group>(parent.shared_engine(), context, std::move(name), std::move(members), rank);
   child->default_timeout = parent.default_timeout;
-  child->selection = parent.selection;
+  child->costs = parent.costs;
+  child->selection = parent.costs ? fitted(parent.selection, child->size(), *parent.costs) : parent.selection;
   child->ordered = parent.ordered;
   return child;
 }

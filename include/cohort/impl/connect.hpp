@@ -3,12 +3,14 @@
 // it.
 #pragma once
 
+#include <cohort/collective/fit.hpp>
 #include <cohort/connect.hpp>
 #include <cohort/detail/config.hpp>
 #include <cohort/rendezvous.hpp>
 #include <cohort/transport/tcp.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_open_store.hpp>
+#include <cohort/tuning.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/udp.hpp>
@@ -126,8 +128,11 @@ inline void report_joined(int rank, int size) {
   return seen_by;
 }
 
-inline void join_world(transport::tcp_transport& endpoint, const connect_options& o,
-                       const boost::asio::ip::address& address, deadline until) {
+/// Result: the tuning of rank 0, which holds for all
+inline tuning join_world(transport::tcp_transport& endpoint, const connect_options& o,
+                         const boost::asio::ip::address& address, deadline until) {
+  // What is wrong with it is said before anybody joins.
+  const std::string tuned_here = o.launch.rank == 0 ? to_string(read_tuning(o.tuning)) : std::string{};
   opened_store store = open_store(o.launch, until);
   peer_address self = this_process(o.launch.rank);
   self.address = address.to_string();
@@ -135,6 +140,7 @@ inline void join_world(transport::tcp_transport& endpoint, const connect_options
   {
     byte_writer blob(self.blob);
     blob.number(o.launch.rank == 0 ? endpoint.host_monitor() : std::uint16_t{0}).text(endpoint.open_host());
+    blob.text(tuned_here);
   }
   rendezvous_options meeting;
   meeting.world_size = o.launch.world_size;
@@ -145,11 +151,14 @@ inline void join_world(transport::tcp_transport& endpoint, const connect_options
   std::vector<transport::tcp_peer_address> peers;
   std::vector<std::string> hosts;
   std::uint16_t port = 0;
+  std::string agreed;
   for (const peer_address& p : table) {
     byte_reader blob(p.blob);
     const auto its_port = blob.number<std::uint16_t>();
     if (p.rank == 0) port = its_port;
     hosts.emplace_back(blob.text(1024));
+    const std::string_view tuned = blob.text(8192);
+    if (p.rank == 0) agreed = tuned;
     if (!blob.complete()) {
       throw error(errc::protocol_error, "rank " + std::to_string(p.rank) +
                                             " has told the others something about "
@@ -166,6 +175,13 @@ inline void join_world(transport::tcp_transport& endpoint, const connect_options
   const transport::tcp_endpoint monitor(peers.front().where.address(), port);
   // The store stays open on rank 0 until everybody is connected: `join` is that barrier.
   endpoint.join(std::move(peers), monitor, until);
+  return parse_tuning(agreed);
+}
+
+inline void use_tuning(group& world, const tuning& chosen) {
+  world.selection.override_with(chosen.algorithms);
+  world.costs = chosen.costs;
+  if (chosen.costs) world.selection = collective::fitted(world.selection, world.size(), *chosen.costs);
 }
 
 COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io) {
@@ -189,7 +205,10 @@ COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio:
   const auto world = std::make_shared<group>(endpoint, 0, "world", std::move(members), rank);
   world->default_timeout = o.timeout;
   world->selection.override_with(o.algorithms);
-  if (o.launch.world_size > 1) join_world(*endpoint, o, address, until);
+  if (o.launch.world_size > 1) {
+    use_tuning(*world, join_world(*endpoint, o, address, until));
+    world->selection.override_with(o.algorithms);  // they come before the tuning's
+  }
   report_joined(rank, o.launch.world_size);
   return communicator<cpu>(world);
 }
@@ -207,6 +226,7 @@ COHORT_DECL connect_options options_from_environment(const environment& env) {
   }
   o.bind_address = env.get("COHORT_BIND_ADDRESS").value_or("");
   o.algorithms = env.get("COHORT_ALGORITHMS").value_or("");
+  o.tuning = env.get("COHORT_TUNING").value_or("");
   if (const std::optional<std::string> shared = env.get("COHORT_SHM")) {
     if (*shared != "0" && *shared != "1") {
       throw error(errc::bad_environment, "COHORT_SHM=" + detail::quoted(*shared) +

@@ -4,6 +4,7 @@
 // need the engine and come with engine.hpp.
 #pragma once
 
+#include <cohort/collective/link_costs.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/transport/fault.hpp>
 #include <cohort/transport/request.hpp>
@@ -62,6 +63,8 @@ class group {
 
   std::chrono::nanoseconds default_timeout = std::chrono::minutes{5};
   collective::selection_table selection{};
+  /// What `selection` was made from, if it was: the table of a group depends on its size.
+  std::optional<collective::link_costs> costs{};
   /// Whether operands are combined as if no functor commuted.
   bool ordered = false;
   /// Where all members share memory: what they carry out their collectives in. Opened by the first that uses it.

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "explain.hpp"
+
+#include <cohort/collective/cost_model.hpp>
+#include <cohort/tuning.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+namespace cohort::tool {
+namespace {
+
+using collective::algorithm;
+
+std::string microseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g us", seconds * 1e6);
+  return text;
+}
+
+/// "circulant 12 us, ring 15 us": the fastest first.
+std::string predictions(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
+                        const collective::link_costs& costs) {
+  std::vector<std::pair<double, algorithm>> all;
+  for (const collective::implementation& i : collective::implementations) {
+    if (i.operation != kind || i.algorithm == algorithm::shared_memory || (i.needs_commutative && !commutative)) {
+      continue;
+    }
+    all.emplace_back(collective::predicted_seconds(kind, i.algorithm, bytes, ranks, costs), i.algorithm);
+  }
+  std::sort(all.begin(), all.end());
+  std::string text;
+  for (const auto& [seconds, a] : all) {
+    text += (text.empty() ? "" : ", ") + std::string(collective::to_string(a)) + " " + microseconds(seconds);
+  }
+  return text;
+}
+
+std::string row_that_applies(const collective::selection_table& table, operation_kind kind, std::size_t bytes,
+                             int ranks, bool commutative) {
+  for (const collective::selection_row& row : table.rows()) {
+    if (row.operation != kind || bytes < row.min_bytes || ranks < row.min_ranks) continue;
+    if (row.needs_commutative && !commutative) continue;
+    return "the table, from " + std::to_string(row.min_bytes) + " bytes and " + std::to_string(row.min_ranks) +
+           (row.min_ranks == 1 ? " rank" : " ranks") + (row.needs_commutative ? ", functors that commute" : "");
+  }
+  return "the table";
+}
+
+}  // namespace
+
+explanation explain(const world_type& world, const bench_options& options, const workload& work) {
+  if (!options.kind || *options.kind == operation_kind::exchange) return {};
+  const operation_kind kind = *options.kind;
+  const group& state = *world.calls().state();
+  const algorithm chosen = reduces(options) ? world.calls().choose(kind, work.choice_bytes, work.commutative, true)
+                                            : world.calls().choose(kind, work.choice_bytes);
+  explanation result{std::string(collective::to_string(chosen)), {}};
+  if (state.selection.override_of(kind) == chosen) {
+    result.why = "an override";
+  } else if (chosen == algorithm::shared_memory) {
+    result.why = "all ranks share memory";
+  } else if (state.costs) {
+    result.why = "the tuning: " + predictions(kind, work.choice_bytes, world.size(), work.commutative, *state.costs);
+  } else {
+    result.why = row_that_applies(state.selection, kind, work.choice_bytes, world.size(), work.commutative);
+  }
+  return result;
+}
+
+std::string grounds_of_choice(const world_type& world) {
+  const group& state = *world.calls().state();
+  std::string text;
+  if (state.window != nullptr) {
+    text += "# All ranks share memory, and work in it unless an override says otherwise.\n";
+  }
+  if (state.costs) {
+    tuning costs;
+    costs.costs = state.costs;
+    text += "# The table follows from this tuning: " + to_string(costs) + "\n";
+  }
+  return text + "# For messages the first row that applies to an operation is taken:\n" + state.selection.to_string() +
+         "\n";
+}
+
+}  // namespace cohort::tool
