@@ -26,6 +26,7 @@ constexpr std::array commands{
     command{"bench", "measure an operation between ranks: time, bandwidth, correctness", bench_command},
     command{"run", "start N processes of a program on this machine, watch them, and end them together", run_command},
     command{"env", "tell which launcher started this process, and what a rank would make of it", env_command},
+    command{"doctor", "tell what would keep the ranks of a job from connecting, or make them slow", doctor_command},
     command{"version", "print the version", version_command},
 };
 
