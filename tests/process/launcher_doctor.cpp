@@ -45,12 +45,6 @@ words by_hand(int rank, int size, const std::string& address, const std::string&
 
 std::string some_port() { return std::to_string(24000 + (::getpid() + 7) % 4000); }
 
-setup with_secret() {
-  setup how;
-  how.environment = {{"COHORT_SECRET", secret}};
-  return how;
-}
-
 /// Breaks of lines and indents are for readers.
 std::string flat(const std::string& text) {
   std::string result;
@@ -276,6 +270,18 @@ TEST_CASE("doctor: two hosts") {
   says(unreached, "cannot reach rank 1 (");
   says(unreached, ", 127.0.0.1): Connection refused");
   CHECK(lines_of(unreached.out).back() == "unset COHORT_BIND_ADDRESS");
+
+  // Without a launcher nobody knows that the ranks are on two hosts before they have met.
+  setup near = networks.in(0);
+  near.environment = safe;
+  setup far = networks.in(1);
+  far.environment = hidden;
+  running_tool second(by_hand(1, 2, networks.address(0), "4001"), far);
+  const outcome met = run_tool(by_hand(0, 2, networks.address(0), "4001"), near);
+  CHECK(met.code == 1);
+  CHECK(second.finish().code == 1);
+  says(met, "rank 1: listening on 127.0.0.1, which only ");
+  says(met, "and there are 2 hosts");
 
   setup bare = networks.in(0);
   bare.unset = {"COHORT_SECRET", "COHORT_SECRET_FILE", "COHORT_INSECURE_NETWORK"};

@@ -101,14 +101,16 @@ void judge_addresses(const std::vector<std::vector<const rank_record*>>& hosts, 
         text += (text.empty() ? "" : ", ") + ranks.front()->host + " (" + each.name + ")";
       }
     }
-    if (hosts.size() < 2 || !is_loopback_address(ranks.front()->address)) continue;
+    // A rank whose launcher has told it of the other hosts has said so itself.
+    const bool known = worst_of(ranks.front()->findings) == severity::problem;
+    if (hosts.size() < 2 || known || !is_loopback_address(ranks.front()->address)) continue;
     report.findings.push_back({severity::problem,
                                "address",
-                               ranks_of(ranks) + " listen on " + ranks.front()->address + ", which only " +
+                               ranks_of(ranks) + ": listening on " + ranks.front()->address + ", which only " +
                                    ranks.front()->host + " can reach, and there are " + std::to_string(hosts.size()) +
                                    " hosts",
-                               "give every rank the address at which the others reach rank 0's host",
-                               "export COHORT_MASTER_ADDR=" + outward_address(ranks.front()->interfaces),
+                               "leave COHORT_BIND_ADDRESS out: the address from which rank 0 is reached is taken then",
+                               "unset COHORT_BIND_ADDRESS",
                                {}});
   }
   if (by_mtu.size() < 2) return;
