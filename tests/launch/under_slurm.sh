@@ -21,6 +21,10 @@ echo "a step of two tasks: right"
 
 expect 1 '^\* Slurm step  .*SLURM_STEP_NUM_TASKS=1' "$(srun -n 1 "$tool" env)"
 
+out=$(srun -n 2 --overcommit "$tool" doctor) || fail "the doctor in a step: $out"
+expect 1 "2 ranks, launcher: Slurm step" "$out"
+echo "the doctor in a step: no problem"
+
 script=$(mktemp)
 trap 'rm -f "$script" "$script.out"' EXIT
 cat >"$script" <<BATCH

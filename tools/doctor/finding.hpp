@@ -100,12 +100,13 @@ inline std::vector<finding> merged(const std::vector<finding>& all) {
   for (const finding& each : all) {
     const auto same = std::find_if(result.begin(), result.end(), [&each](const finding& other) {
       return other.level == each.level && other.about == each.about && other.text == each.text &&
-             other.advice == each.advice && other.line == each.line;
+             other.advice == each.advice;
     });
     if (same == result.end()) {
       result.push_back(each);
     } else {
       same->ranks.insert(same->ranks.end(), each.ranks.begin(), each.ranks.end());
+      if (same->line.empty()) same->line = each.line;  // one of them may know what the others cannot
     }
   }
   for (finding& each : result) std::sort(each.ranks.begin(), each.ranks.end());
