@@ -64,6 +64,8 @@ build floors "$here/floors.cpp" "$compiler"
 libraries=
 build openmpi "$here/peers/mpi.cpp" mpicxx.openmpi
 build mpich "$here/peers/mpi.cpp" mpicxx.mpich
+build cohort_openmpi "$here/peers/cohort.cpp" mpicxx.openmpi -DCOHORT_OVER_MPI
+build cohort_mpich "$here/peers/cohort.cpp" mpicxx.mpich -DCOHORT_OVER_MPI
 if [ -e /usr/include/gloo/context.h ]; then
   libraries="-lgloo -pthread"
   build gloo "$here/peers/gloo.cpp" "$compiler"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What cohort costs over MPI: the same operation by raw calls of MPI and through communicator<mpi>, interleaved in one
-// run, medians of blocks. mpirun -n P mpi_overhead [REPETITIONS]
+// run, medians of blocks, and the median and quartiles of what the turns say one by one of cohort against each.
+// mpirun -n P mpi_overhead [REPETITIONS [BYTES...]]
 #include <cohort/backend/mpi.hpp>
 #include <cohort/cohort.hpp>
 
@@ -24,9 +25,23 @@ struct buffers {
   explicit buffers(std::size_t bytes) : in(std::max<std::size_t>(1, bytes / 4), 1.0F), out(in.size()) {}
 };
 
-double median(std::vector<double> all) {
-  std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
-  return all[all.size() / 2];
+/// The value below which `part` of them lie.
+double quantile(std::vector<double> all, double part) {
+  std::sort(all.begin(), all.end());
+  return all[static_cast<std::size_t>(part * static_cast<double>(all.size() - 1) + 0.5)];
+}
+double median(const std::vector<double>& all) { return quantile(all, 0.5); }
+
+/// Turn by turn: what else the machine does meets both.
+void print_against(const std::vector<double>& own, const std::vector<double>& other) {
+  std::vector<double> ratios;
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    ratios.push_back(own[i] / other[i]);
+    differences.push_back((own[i] - other[i]) * 1e6);
+  }
+  std::printf(" %.3f (%.3f to %.3f), %+.2f |", median(ratios), quantile(ratios, 0.25), quantile(ratios, 0.75),
+              median(differences));
 }
 
 /// As a program waits that has nothing else to do; the ranks may share a core.
@@ -115,13 +130,18 @@ void compare(cohort::communicator<cohort::mpi>& world, const std::vector<contend
   if (world.rank() != 0) return;
   std::printf("| %zu |", bytes);
   for (const auto& t : times) std::printf(" %.2f |", median(t) * 1e6);
+  for (std::size_t i = 0; i + 1 < times.size(); ++i) print_against(times.back(), times[i]);
   std::printf("\n");
+  std::fflush(stdout);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const int repetitions = argc > 1 ? std::atoi(argv[1]) : 15;
+  std::vector<std::size_t> sizes{8, 1024, 16384, 65536, 262144, 1048576, 4194304};
+  if (argc > 2) sizes.clear();
+  for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
   try {
     for (const auto check : {cohort::transport::native_check::never, cohort::transport::native_check::always}) {
       cohort::mpi_options o;
@@ -133,9 +153,11 @@ int main(int argc, char** argv) {
         if (check == cohort::transport::native_check::never && std::string(setting) != "all_reduce=native") continue;
         if (talks) {
           std::printf("\nall_reduce, %d ranks, microseconds a call; cohort: %s, %s\n", world.size(), setting, checked);
-          std::printf("| bytes | MPI_Allreduce | MPI_Iallreduce | cohort |\n|---|---|---|---|\n");
+          std::printf(
+              "| bytes | MPI_Allreduce | MPI_Iallreduce | cohort | cohort / MPI_Allreduce (quartiles), difference | "
+              "cohort / MPI_Iallreduce |\n|---|---|---|---|---|---|\n");
         }
-        for (const std::size_t bytes : {8U, 1024U, 16384U, 65536U, 262144U, 1048576U, 4194304U}) {
+        for (const std::size_t bytes : sizes) {
           compare(world, {{"blocking", blocking}, {"nonblocking", nonblocking}, {"cohort", through_cohort}}, bytes,
                   repetitions, setting);
         }
@@ -143,9 +165,11 @@ int main(int argc, char** argv) {
       if (check == cohort::transport::native_check::never && world.size() > 1) {
         if (talks) {
           std::printf(
-              "\nping-pong, microseconds there and back\n| bytes | MPI_Send, MPI_Recv | cohort |\n|---|---|---|\n");
+              "\nping-pong, microseconds there and back\n| bytes | MPI_Send, MPI_Recv | cohort | cohort / MPI "
+              "(quartiles), "
+              "difference |\n|---|---|---|---|\n");
         }
-        for (const std::size_t bytes : {8U, 1024U, 16384U, 65536U, 262144U, 1048576U, 4194304U}) {
+        for (const std::size_t bytes : sizes) {
           compare(world, {{"mpi", ping_pong}, {"cohort", cohort_ping_pong}}, bytes, repetitions, "");
         }
       }

@@ -39,6 +39,7 @@ is_there() {
     slurmctld | slurmd) [ -x "/usr/sbin/$1" ] || command -v "$1" ;;
     slurm-client) command -v srun ;;
     munge) [ -x /usr/sbin/munged ] || command -v munged ;;
+    python3-venv) python3 -c 'import ensurepip, venv' ;;
     libcereal-dev) has_header cereal/cereal.hpp ;;
     libclang-rt-14-dev) [ -e "$(clang++ -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ] ;;
     *) die "is_there: unknown package $1" ;;

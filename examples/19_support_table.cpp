@@ -58,4 +58,5 @@ int main() {
   std::puts("|---|---|---|---|---|---|---|---|");
   print_rows<cpu>(all);
   print_rows<inproc>(all);
+  return 0;
 }

@@ -186,6 +186,7 @@ install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev 
 install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
 install_missing libopenmpi-dev openmpi-bin || say "the tests of mpi/openmpi are left out: no Open MPI here"
 install_missing libmpich-dev mpich || say "the tests of mpi/mpich are left out: no MPICH here"
+install_missing python3-venv || say "launch/manifests will be skipped: no python3-venv here"
 install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
 
 under=()

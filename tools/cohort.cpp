@@ -22,15 +22,18 @@ int version_command(const std::vector<std::string>& words) {
   return 0;
 }
 
-constexpr std::array commands {
+// clang-format off
+constexpr std::array commands{
 #if COHORT_TOOL_BENCH
-  command{"bench", "measure an operation between ranks: time, bandwidth, correctness", bench_command},
+    command{"bench", "measure an operation between ranks: time, bandwidth, correctness", bench_command},
 #endif
-      command{"run", "start N processes of a program on this machine, watch them, and end them together", run_command},
-      command{"tune", "measure what messages cost, and write it for the choice of algorithms", tune_command},
-      command{"env", "tell which launcher started this process, and what a rank would make of it", env_command},
-      command{"version", "print the version", version_command},
+    command{"run", "start N processes of a program on this machine, watch them, and end them together", run_command},
+    command{"tune", "measure what messages cost, and write it for the choice of algorithms", tune_command},
+    command{"env", "tell which launcher started this process, and what a rank would make of it", env_command},
+    command{"doctor", "tell what would keep the ranks of a job from connecting, or make them slow", doctor_command},
+    command{"version", "print the version", version_command},
 };
+// clang-format on
 
 std::string overview() {
   std::string text =

@@ -19,6 +19,7 @@ int run_command(const std::vector<std::string>& words);
 int bench_command(const std::vector<std::string>& words);
 int tune_command(const std::vector<std::string>& words);
 int env_command(const std::vector<std::string>& words);
+int doctor_command(const std::vector<std::string>& words);
 
 /// Exit codes that do not come from a rank; the numbers are those of shells and coreutils.
 namespace exit_code {

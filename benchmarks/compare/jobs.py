@@ -44,6 +44,12 @@ LIBRARIES = {
         "shm": {}, "tcp": {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}},
     "gloo": {"launcher": None, "shm": {}, "tcp": {}},
 }
+# Cohort over either, with MPI's own promises: that ranks call the same is not checked before MPI's own collectives.
+for mpi in ("openmpi", "mpich"):
+    over = dict(LIBRARIES[mpi])
+    for transport in ("shm", "tcp"):
+        over[transport] = dict(over[transport], COHORT_MPI_CHECK="never")
+    LIBRARIES["cohort_" + mpi] = over
 
 
 class Job:

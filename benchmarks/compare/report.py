@@ -7,8 +7,9 @@ import platform
 import subprocess
 import time
 
-LIBRARIES = ["cohort", "openmpi", "mpich", "gloo"]
-TITLES = {"cohort": "cohort", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo"}
+LIBRARIES = ["cohort", "openmpi", "mpich", "gloo", "cohort_openmpi", "cohort_mpich"]
+TITLES = {"cohort": "cohort", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
+          "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
 
 
 def size_text(count):
@@ -29,20 +30,29 @@ def best_peer(row):
     return min(peers, key=lambda l: row["times"][l]["median"]) if peers else None
 
 
+def over_mpi_text(row):
+    """What cohort costs over MPI: its time there over that of the calls of MPI alone, and the difference."""
+    return "; ".join(f"{TITLES[l]} {r['ratio']:.3f} ({r['q1']:.3f} to {r['q3']:.3f}), {r['difference']:+.2f} µs"
+                     for l, r in row["over_mpi"].items())
+
+
 def header_line():
-    names = "".join(f"{TITLES[l] + ' us':>14}" for l in LIBRARIES)
-    return f"{'':4}{'P':>2} {'operation':<15}{'size':>8}{names}   fastest peer / cohort (quartiles)"
+    names = "".join(f"{TITLES[l] + ' us':>17}" for l in LIBRARIES)
+    return (f"{'':4}{'P':>2} {'operation':<15}{'size':>8}{names}   fastest peer / cohort (quartiles)"
+            "; cohort over MPI / MPI")
 
 
 def line(row):
     text = f"{row['transport']:<4}{row['ranks']:>2} {row['operation']:<15}{size_text(row['bytes']):>8}"
     for library in LIBRARIES:
         found = row["times"].get(library)
-        text += f"{time_text(found['median']) if found else '-':>14}"
+        text += f"{time_text(found['median']) if found else '-':>17}"
     best = best_peer(row)
     if best:
         r = row["ratios"][best]
         text += f"   {r['ratio']:.2f} ({r['q1']:.2f} to {r['q3']:.2f}) {TITLES[best]}"
+    if row["over_mpi"]:
+        text += "; " + over_mpi_text(row)
     bad = {l: n for l, n in row["wrong"].items() if n}
     return text + (f"   WRONG {bad}" if bad else "")
 
@@ -94,18 +104,20 @@ def markdown(options, rows, limits, trouble, seconds, about):
     out += ["Medians in microseconds per call, the slowest rank's, over batches of back-to-back calls in which the "
             f"libraries take turns ({options.rounds} rounds). Rooted operations rotate their root. A size is the larger "
             "of one rank's input and output. `latency` is half a round trip, `bandwidth` the time of a message in a "
-            "window of up to 64. The last column is the fastest peer's median over cohort's, with the quartiles of the "
-            "rounds; Gloo has TCP alone.", ""]
+            "window of up to 64. `fastest peer / cohort` is the fastest peer's median over cohort's, with the quartiles of "
+            "the rounds; Gloo has TCP alone. `over ...` is cohort over that library, unchecked as MPI is "
+            "(`COHORT_MPI_CHECK=never`), and the last column its time over that of the same calls of MPI alone.", ""]
     for transport, ranks in dict.fromkeys((r["transport"], r["ranks"]) for r in rows):
         out += [f"## {'Shared memory' if transport == 'shm' else 'Loopback TCP'}, {ranks} ranks", "",
-                "| operation | size | " + " | ".join(TITLES[l] for l in LIBRARIES) + " | fastest peer / cohort |",
-                "| --- | ---: |" + " ---: |" * len(LIBRARIES) + " :--- |"]
+                "| operation | size | " + " | ".join(TITLES[l] for l in LIBRARIES) + " | fastest peer / cohort | over MPI / MPI |",
+                "| --- | ---: |" + " ---: |" * len(LIBRARIES) + " :--- | :--- |"]
         for row in (r for r in rows if (r["transport"], r["ranks"]) == (transport, ranks)):
             cells = [time_text(row["times"][l]["median"]) if l in row["times"] else "-" for l in LIBRARIES]
             best = best_peer(row)
             r = row["ratios"].get(best)
             last = f"**{r['ratio']:.2f}** ({r['q1']:.2f} to {r['q3']:.2f}), {TITLES[best]}" if best else "-"
-            out += [f"| {row['operation']} | {size_text(row['bytes'])} | " + " | ".join(cells) + f" | {last} |"]
+            out += [f"| {row['operation']} | {size_text(row['bytes'])} | " + " | ".join(cells) +
+                    f" | {last} | {over_mpi_text(row) or '-'} |"]
         out += [""]
     wrong = sum(n for r in rows for n in r["wrong"].values())
     out += [f"Wrong elements: {wrong}."] + [f"Trouble: {each}." for each in trouble]

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// The driver of a comparison for cohort itself: what ../measure.hpp asks for, by the calls that a user writes.
+// The driver of a comparison for cohort itself: what ../measure.hpp asks for, by the calls that a user writes. With
+// COHORT_OVER_MPI defined, over the MPI library whose compiler it is built with.
 #include "../measure.hpp"
 
 #include <cohort/cohort.hpp>
+#ifdef COHORT_OVER_MPI
+#include <cohort/backend/mpi.hpp>
+#endif
 
 #include <cstddef>
 #include <cstdio>
@@ -12,9 +16,15 @@
 
 namespace {
 
+#ifdef COHORT_OVER_MPI
+using backend = cohort::mpi;
+#else
+using backend = cohort::cpu;
+#endif
+
 class library {
  public:
-  library() : world_(cohort::connect<cohort::cpu>()) {}
+  library() : world_(cohort::connect<backend>()) {}
   [[nodiscard]] int rank() const { return world_.rank(); }
   [[nodiscard]] int size() const { return world_.size(); }
 
@@ -80,7 +90,7 @@ class library {
 
  private:
   [[nodiscard]] std::size_t whole(std::size_t block) const { return block * static_cast<std::size_t>(size()); }
-  cohort::communicator<cohort::cpu> world_;
+  cohort::communicator<backend> world_;
 };
 
 }  // namespace

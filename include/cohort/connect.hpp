@@ -17,6 +17,8 @@ class io_context;
 
 namespace cohort {
 
+class any_store;
+
 struct connect_options {
   launch_info launch{};
   std::chrono::nanoseconds join_timeout = std::chrono::minutes{5};   ///< until every rank has come
@@ -32,8 +34,10 @@ struct connect_options {
 
 namespace detail {
 
-/// `io` is null when whoever waits for an operation moves the world.
-[[nodiscard]] communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io);
+/// `io` is null when whoever waits for an operation moves the world. The ranks meet at `store` if it is given, which stays
+/// open on rank 0 until this returns, else at one that is opened for the meeting.
+[[nodiscard]] communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io,
+                                            any_store* store = nullptr);
 
 }  // namespace detail
 

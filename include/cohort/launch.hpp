@@ -39,7 +39,7 @@ inline constexpr env_source env_sources[] = {
     {"COHORT_*", "COHORT_RANK", "COHORT_WORLD_SIZE", "COHORT_LOCAL_RANK", "COHORT_LOCAL_WORLD_SIZE",
      "COHORT_MASTER_ADDR", "COHORT_MASTER_PORT", "COHORT_RUN_ID", "COHORT_RESTART_COUNT", detail::is_cohort},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-     "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", nullptr, detail::leave_port_to_torchrun},
+     "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", nullptr, detail::meet_as_torchrun},
     // A user who exports RANK in a step means it; a step inside which mpirun started this process is not its launcher.
     {"Slurm step", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", "", "", "SLURM_JOB_ID",
      "SLURM_RESTART_COUNT", detail::is_slurm_step, detail::meet_in_slurm_step, detail::place_in_slurm_step},

@@ -22,8 +22,9 @@ namespace cohort::detail {
 /// A port that ranks of one job agree on without a word: below the range that systems hand out by themselves.
 [[nodiscard]] std::uint16_t port_of_job(std::string_view id) noexcept;
 
-/// torchrun's agent may keep a store of torch's own at MASTER_PORT, and says so; ours takes the port after it.
-void leave_port_to_torchrun(const environment& env, launch_info& info);
+/// torchrun's agent may keep a store of torch's own at MASTER_PORT, and says so: ours takes the port after it. In a pod the
+/// name of rank 0 comes late.
+void meet_as_torchrun(const environment& env, launch_info& info);
 
 // Each tells whether its launcher has started this process.
 [[nodiscard]] bool is_cohort(const environment& env);

@@ -102,7 +102,7 @@ namespace detail {
                                               std::size_t total, std::chrono::nanoseconds waited,
                                               const std::string& where) {
   std::vector<std::string> names;
-  for (const std::string& key : missing) names.push_back(quoted(key));
+  for (const std::string& key : missing) names.push_back(detail::quoted(key));
   error_details details;
   details.operation = std::string(call);
   details.elapsed = waited;
@@ -118,9 +118,10 @@ namespace detail {
   error_details details;
   details.operation = "queue_pop";
   details.elapsed = waited;
-  return error(errc::timed_out,
-               "queue_pop: no item for " + quoted(key) + " came within " + duration_text(waited) + " in " + where,
-               details);
+  return error(
+      errc::timed_out,
+      "queue_pop: no item for " + detail::quoted(key) + " came within " + duration_text(waited) + " in " + where,
+      details);
 }
 
 [[nodiscard]] inline error store_error(std::string_view call, const std::string& what) {

@@ -52,7 +52,7 @@ struct init_method {
 namespace detail {
 
 [[noreturn]] inline void bad_text(std::string_view origin, std::string_view text, const std::string& expected) {
-  throw error(errc::bad_environment, std::string(origin) + "=" + quoted(text) + ": expected " + expected);
+  throw error(errc::bad_environment, std::string(origin) + "=" + detail::quoted(text) + ": expected " + expected);
 }
 
 /// An integer that is the whole text: no sign but '-', no blanks, no trailing characters.

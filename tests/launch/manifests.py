@@ -7,6 +7,7 @@ The schemas come from PyPI into a virtual environment of the build tree; where t
 import copy
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -42,6 +43,38 @@ def refused(validate, document):
         return str(error.message)
 
 
+def parts_with_a_schema(document):
+    """Kubernetes does not know the kinds of operators, but what these start: the templates of pods."""
+    if not document["apiVersion"].startswith("kubeflow.org/"):
+        return [document]
+    replicas = document["spec"]["pytorchReplicaSpecs"].values()
+    return [
+        {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "pods"}, "template": each["template"]}
+        for each in replicas
+    ]
+
+
+def check_pytorch_job(job):
+    """What the training operator reads: the names of replicas, and of the container that it gives its variables."""
+    spec = job["spec"]
+    expect(set(job) == {"apiVersion", "kind", "metadata", "spec"}, "a PyTorchJob to have these fields alone")
+    expect(set(spec) == {"pytorchReplicaSpecs"}, "nothing but replicas, found " + str(set(spec)))
+    expect(set(spec["pytorchReplicaSpecs"]) == {"Master", "Worker"}, "a master and workers")
+    expect(spec["pytorchReplicaSpecs"]["Master"]["replicas"] == 1, "one master: it is rank 0")
+    for name, replica in spec["pytorchReplicaSpecs"].items():
+        expect(set(replica) == {"replicas", "restartPolicy", "template"}, name + " to have these fields alone")
+        expect(replica["restartPolicy"] == "Never", "a pod that fails to fail the job, not to come back alone")
+        container = replica["template"]["spec"]["containers"][0]
+        expect(container["name"] == "pytorch", "the container that the operator looks for")
+        words = shlex.split(container["args"][0])
+        expect(words[:3] == ["exec", "cohort", "run"], "cohort run to count on from the pods")
+        for option, variable in {"--nnodes": "WORLD_SIZE", "--node-rank": "RANK", "--master-addr": "MASTER_ADDR",
+                                 "--master-port": "MASTER_PORT"}.items():
+            expect(words[words.index(option) + 1] == "$" + variable, f"{option} to be the operator's {variable}")
+        env = {e["name"]: e for e in container["env"]}
+        expect("secretKeyRef" in env["COHORT_SECRET"]["valueFrom"], "the secret to come from a Secret")
+
+
 def expect(condition, what):
     if not condition:
         sys.exit("FAILED: expected " + what)
@@ -56,8 +89,9 @@ def main():
     documents = [d for block in re.findall(r"```yaml\n(.*?)```", text, re.S) for d in yaml.safe_load_all(block)]
     expect(len(documents) >= 3, "three manifests at least, found " + str(len(documents)))
     for d in documents:
-        why = refused(validate, d)
-        expect(why is None, f"{d['kind']} {d['metadata']['name']} to fit its schema: {why}")
+        for part in parts_with_a_schema(d):
+            why = refused(validate, part)
+            expect(why is None, f"{part['kind']} of {d['metadata']['name']} to fit its schema: {why}")
 
     # A check that lets everything through is none.
     broken = copy.deepcopy(documents[0])
@@ -81,6 +115,11 @@ def main():
         expect(env["COHORT_WORLD_SIZE"]["value"] == str(spec["completions"]), "the world to be all pods")
         expect(env["COHORT_SERVICE"]["value"] == service["metadata"]["name"], "the service to be named to cohort")
         expect("secretKeyRef" in env["COHORT_SECRET"]["valueFrom"], "the secret to come from a Secret")
+    for job in kinds["PyTorchJob"]:
+        check_pytorch_job(job)
+        broken = copy.deepcopy(parts_with_a_schema(job)[0])
+        broken["template"]["spec"]["containers"][0]["command"] = "sh"
+        expect(refused(validate, broken) is not None, "a pod template with a wrong type to be refused")
     print(f"{len(documents)} manifests fit the schemas of Kubernetes {validate.latest_version()}")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 # under_slurm.sh EXAMPLE TOOL [MPI_OPENMPI [MPI_MPICH]]: what docs/launch.md promises of Slurm, on a Slurm that slurm.sh
-# has started. The example is 04_all_reduce; the last two are the same for MPI, each of its library.
+# has started. The example is 04_all_reduce; the last two have it for MPI, each of its library.
 set -euo pipefail
 example=$1
 tool=$2
@@ -20,6 +20,10 @@ expect 1 "rank 1: average rank 0.5" "$out"
 echo "a step of two tasks: right"
 
 expect 1 '^\* Slurm step  .*SLURM_STEP_NUM_TASKS=1' "$(srun -n 1 "$tool" env)"
+
+out=$(srun -n 2 --overcommit "$tool" doctor) || fail "the doctor in a step: $out"
+expect 1 "2 ranks, launcher: Slurm step" "$out"
+echo "the doctor in a step: no problem"
 
 script=$(mktemp)
 trap 'rm -f "$script" "$script.out"' EXIT
@@ -42,10 +46,10 @@ expect 0 "variables of torchrun are taken" "$out"
 echo "a batch script: right"
 
 if [ -x "${3:-}" ]; then
-  expect 2 "average rank 0.5" "$(srun -n 2 --overcommit --mpi=pmix "$3")"
+  expect 2 "average rank 0.5" "$(srun -n 2 --overcommit --mpi=pmix "$3" 04_all_reduce)"
   echo "Open MPI by pmix: right"
 fi
 if [ -x "${4:-}" ]; then
-  expect 2 "average rank 0.5" "$(srun -n 2 --overcommit --mpi=pmi2 "$4")"
+  expect 2 "average rank 0.5" "$(srun -n 2 --overcommit --mpi=pmi2 "$4" 04_all_reduce)"
   echo "MPICH by pmi2: right"
 fi

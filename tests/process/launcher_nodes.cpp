@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // `cohort run` once on each of several nodes, and again after a failure. The nodes are this machine twice, and two
 // network namespaces with a cable between them where this user may make such.
+#include "launcher_networks.hpp"
 #include "launcher_support.hpp"
-
-#include <sched.h>
 
 using namespace launcher_test;
 
@@ -19,43 +18,6 @@ words on_node(int rank, const std::string& address, const std::string& port, con
              "--master-port", port} +
          rest;
 }
-
-/// Two ends of a cable, each in a network of its own; gone with the object.
-class two_networks {
- public:
-  two_networks() : a_("cohort-a-" + std::to_string(::getpid())), b_("cohort-b-" + std::to_string(::getpid())) {
-    const std::string link = "c" + std::to_string(::getpid());
-    made_ = run("ip netns add " + a_) && run("ip netns add " + b_) &&
-            run("ip link add " + link + "a netns " + a_ + " type veth peer name " + link + "b netns " + b_) &&
-            run("ip -n " + a_ + " addr add 10.213.0.1/24 dev " + link + "a") &&
-            run("ip -n " + b_ + " addr add 10.213.0.2/24 dev " + link + "b") &&
-            run("ip -n " + a_ + " link set " + link + "a up") && run("ip -n " + b_ + " link set " + link + "b up") &&
-            run("ip -n " + a_ + " link set lo up") && run("ip -n " + b_ + " link set lo up");
-  }
-  two_networks(const two_networks&) = delete;
-  two_networks& operator=(const two_networks&) = delete;
-  ~two_networks() {
-    run("ip netns del " + a_);
-    run("ip netns del " + b_);
-  }
-  [[nodiscard]] bool made() const { return made_; }
-  [[nodiscard]] setup in(int node) const {
-    setup how;
-    const std::string path = "/var/run/netns/" + (node == 0 ? a_ : b_);
-    how.before_start = [path] {
-      const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-      if (fd < 0 || ::setns(fd, CLONE_NEWNET) != 0) ::_exit(95);
-    };
-    return how;
-  }
-
- private:
-  static bool run(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
-
-  std::string a_;
-  std::string b_;
-  bool made_ = false;
-};
 
 }  // namespace
 
@@ -146,6 +108,20 @@ TEST_CASE("launcher: a world over two networks") {
   running_tool stranger(on_node(1, "10.213.0.1", "29501", {"--", example("04_all_reduce")}), how[1]);
   CHECK(run_tool(on_node(0, "10.213.0.1", "29501", {"--", example("04_all_reduce")}), how[0]).code == 1);
   CHECK(stranger.finish().code == 1);
+}
+
+TEST_CASE("launcher: --timeout on one node ends the job on all of them") {
+  setup how;
+  how.environment = {{"COHORT_SECRET", secret}};
+  const std::string port = std::to_string(24000 + (::getpid() + 1) % 4000);
+  const words forever{"--", example("data_parallel_training"), "--data", "digits", "--epochs", "1000000"};
+  running_tool second(on_node(1, "127.0.0.1", port, forever), how);
+  const outcome first = run_tool(on_node(0, "127.0.0.1", port, words{"--timeout", "4"} + forever), how);
+  const outcome other = second.finish();
+  CHECK(first.code == 124);
+  CHECK(contains(first.err, "timeout"));
+  CHECK(other.code == 1);
+  CHECK_MESSAGE(contains(other.err, "rank 2 on "), other.err);  // its ranks have failed by themselves, and say why
 }
 
 TEST_CASE("launcher: after a failure all ranks are started again") {

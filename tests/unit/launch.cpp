@@ -108,6 +108,9 @@ TEST_CASE("launch: the port that torchrun keeps for a store of torch's own is le
   CHECK(launched(with(kept, "MASTER_PORT", "65535")).master_port == 65534);
   CHECK(launched(with(kept, "COHORT_MASTER_PORT", "7000")).master_port == 7000);
   CHECK(launched(with(kept, "TORCHELASTIC_USE_AGENT_STORE", "False")).master_port == 29500);
+  // In a pod the name of rank 0 is that of a service, which comes late.
+  CHECK(launched(with(torchrun(), "KUBERNETES_SERVICE_HOST", "10.96.0.1")).address_comes_late);
+  CHECK_FALSE(launched(torchrun()).address_comes_late);
   CHECK(refusal(without(kept, "MASTER_PORT")).starts_with("MASTER_PORT is not set"));
 }
 

@@ -69,7 +69,7 @@ inline void read_object_header(reader& from, std::uint64_t hash, std::string_vie
   std::array<char, object_magic.size()> magic{};
   from.copy_to(magic.data(), magic.size());
   if (std::memcmp(magic.data(), object_magic.data(), magic.size()) != 0) {
-    from.fail("expected an object message, found one that begins with " + quoted({magic.data(), magic.size()}));
+    from.fail("expected an object message, found one that begins with " + detail::quoted({magic.data(), magic.size()}));
   }
   if (const auto format = from.number<std::uint8_t>(); format != object_format) {
     throw error(errc::version_mismatch, "expected an object message of format " + std::to_string(object_format) +

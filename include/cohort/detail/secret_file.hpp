@@ -23,7 +23,7 @@ namespace cohort::detail {
 ///         than 4 KiB, or grants anything to group or others
 [[nodiscard]] inline std::string read_secret_file(const std::string& path, const std::string& origin) {
   const auto refuse = [&](const std::string& why) {
-    throw error(errc::bad_environment, origin + "=" + quoted(path) + ": " + why);
+    throw error(errc::bad_environment, origin + "=" + detail::quoted(path) + ": " + why);
   };
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) refuse(std::generic_category().message(errno));

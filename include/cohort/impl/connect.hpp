@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// Bodies of connect.hpp: where to listen, how to find the store, whom to meet there, and the transport that comes of
-// it.
+// Bodies of connect.hpp: the store at which the ranks meet, whom they meet there, and the transport that comes of it.
 #pragma once
 
 #include <cohort/collective/fit.hpp>
 #include <cohort/connect.hpp>
 #include <cohort/detail/config.hpp>
+#include <cohort/impl/connect_address.hpp>
 #include <cohort/rendezvous.hpp>
 #include <cohort/transport/tcp.hpp>
 #include <cohort/transport/tcp_address.hpp>
@@ -13,15 +13,14 @@
 #include <cohort/tuning.hpp>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/udp.hpp>
 
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,48 +35,10 @@ namespace detail {
   const double value = std::strtod(text->c_str(), &end);
   constexpr double longest = 86400.0 * 365;
   if (text->empty() || *end != '\0' || !(value > 0) || value > longest) {
-    throw error(errc::bad_environment, std::string(variable) + "=" + quoted(*text) + ": expected seconds, more than 0");
+    throw error(errc::bad_environment,
+                std::string(variable) + "=" + detail::quoted(*text) + ": expected seconds, more than 0");
   }
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(value));
-}
-
-/// The address of this host from which `master` is reached.
-[[nodiscard]] inline boost::asio::ip::address address_towards(const transport::tcp_endpoint& master) {
-  if (master.address().is_loopback()) return master.address();
-  boost::asio::io_context io;
-  const boost::asio::ip::udp::endpoint there(master.address(), master.port());
-  boost::asio::ip::udp::socket probe(io, there.protocol());
-  // Connecting a datagram socket sends nothing: it asks the routing table.
-  boost::system::error_code failure;
-  probe.connect(there, failure);
-  if (failure) throw transport::network_error("route to", transport::plain(master), failure);
-  return probe.local_endpoint().address();
-}
-
-/// Where rank 0 is; its name may still be on its way to the name servers.
-[[nodiscard]] inline transport::tcp_endpoint find_master(const launch_info& info, deadline until) {
-  constexpr std::chrono::milliseconds pause{500};
-  for (;;) {
-    try {
-      return transport::resolve(info.master_addr, info.master_port, until).front();
-    } catch (const error& e) {
-      const bool late = info.address_comes_late && e.condition() == errc::cannot_resolve;
-      if (!late || std::chrono::steady_clock::now() + pause >= until) throw;
-    }
-    std::this_thread::sleep_for(pause);
-  }
-}
-
-[[nodiscard]] inline boost::asio::ip::address listen_address(const connect_options& o, deadline until) {
-  if (o.launch.world_size == 1) return boost::asio::ip::address_v4::loopback();
-  boost::asio::ip::address chosen = boost::asio::ip::address_v4::loopback();
-  if (!o.bind_address.empty()) {
-    chosen = transport::resolve(o.bind_address, 0, until).front().address();
-  } else if (!o.launch.master_addr.empty()) {
-    chosen = address_towards(find_master(o.launch, until));
-  }
-  transport::require_safe_listener({chosen.to_string(), 0}, !o.launch.secret.empty(), o.launch.insecure_network);
-  return chosen;
 }
 
 /// Tells the launcher that this rank is in, if it asked to be told.
@@ -129,11 +90,8 @@ inline void report_joined(int rank, int size) {
 }
 
 /// Result: the tuning of rank 0, which holds for all
-inline tuning join_world(transport::tcp_transport& endpoint, const connect_options& o,
-                         const boost::asio::ip::address& address, deadline until) {
-  // What is wrong with it is said before anybody joins.
-  const std::string tuned_here = o.launch.rank == 0 ? to_string(read_tuning(o.tuning)) : std::string{};
-  opened_store store = open_store(o.launch, until);
+inline tuning join_world(any_store& store, transport::tcp_transport& endpoint, const connect_options& o,
+                         const boost::asio::ip::address& address, const std::string& tuned_here, deadline until) {
   peer_address self = this_process(o.launch.rank);
   self.address = address.to_string();
   self.port = endpoint.listen();
@@ -147,7 +105,7 @@ inline tuning join_world(transport::tcp_transport& endpoint, const connect_optio
   meeting.timeout = o.join_timeout;
   meeting.run_id = o.launch.run_id;
   meeting.epoch = o.launch.epoch;
-  const std::vector<peer_address> table = rendezvous(store.table, self, meeting);
+  const std::vector<peer_address> table = rendezvous(store, self, meeting);
   std::vector<transport::tcp_peer_address> peers;
   std::vector<std::string> hosts;
   std::uint16_t port = 0;
@@ -170,8 +128,7 @@ inline tuning join_world(transport::tcp_transport& endpoint, const connect_optio
     a.pid = p.pid;
     peers.push_back(std::move(a));
   }
-  endpoint.agree_on_neighbours(
-      exchange_neighbours(store.table, o, hosts, endpoint.meet_neighbours(hosts, until), until));
+  endpoint.agree_on_neighbours(exchange_neighbours(store, o, hosts, endpoint.meet_neighbours(hosts, until), until));
   const transport::tcp_endpoint monitor(peers.front().where.address(), port);
   // The store stays open on rank 0 until everybody is connected: `join` is that barrier.
   endpoint.join(std::move(peers), monitor, until);
@@ -184,7 +141,7 @@ inline void use_tuning(group& world, const tuning& chosen) {
   if (chosen.costs) world.selection = collective::fitted(world.selection, world.size(), *chosen.costs);
 }
 
-COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io) {
+COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io, any_store* store) {
   const deadline until = deadline_after(o.join_timeout);
   transport::tcp_settings s;
   s.rank = o.launch.rank;
@@ -206,7 +163,12 @@ COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio:
   world->default_timeout = o.timeout;
   world->selection.override_with(o.algorithms);
   if (o.launch.world_size > 1) {
-    use_tuning(*world, join_world(*endpoint, o, address, until));
+    // What is wrong with it is said before anybody joins.
+    const std::string tuned_here = rank == 0 ? to_string(read_tuning(o.tuning)) : std::string{};
+    std::optional<opened_store> own;
+    if (store == nullptr) own.emplace(open_store(o.launch, until));
+    any_store& meeting_place = store == nullptr ? own->table : *store;
+    use_tuning(*world, join_world(meeting_place, *endpoint, o, address, tuned_here, until));
     world->selection.override_with(o.algorithms);  // they come before the tuning's
   }
   report_joined(rank, o.launch.world_size);

@@ -85,8 +85,8 @@ inline void warn_of_contradictions(const env_source& taken, const environment& e
       const std::optional<std::string> a = env.get(mine);
       const std::optional<std::string> b = env.get(theirs);
       if (!a || !b || *a == *b) return;
-      info.warnings.push_back(std::string(mine) + "=" + quoted(*a) + " but " + std::string(theirs) + "=" + quoted(*b) +
-                              "; the variables of " + std::string(taken.name) + " are taken");
+      info.warnings.push_back(std::string(mine) + "=" + detail::quoted(*a) + " but " + std::string(theirs) + "=" +
+                              detail::quoted(*b) + "; the variables of " + std::string(taken.name) + " are taken");
     };
     compare(taken.rank, other.rank);
     compare(taken.world_size, other.world_size);

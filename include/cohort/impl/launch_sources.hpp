@@ -98,7 +98,9 @@ COHORT_DECL std::uint16_t port_of_job(std::string_view id) noexcept {
   return static_cast<std::uint16_t>(first + hash % many);
 }
 
-COHORT_DECL void leave_port_to_torchrun(const environment& env, launch_info& info) {
+COHORT_DECL void meet_as_torchrun(const environment& env, launch_info& info) {
+  // In a pod, MASTER_ADDR is the name of a service, which name servers learn after its pods have started.
+  info.address_comes_late = env.has("KUBERNETES_SERVICE_HOST");
   if (env.get("TORCHELASTIC_USE_AGENT_STORE") != "True" || info.master_port == 0) return;
   info.master_port = static_cast<std::uint16_t>(info.master_port == 65535 ? 65534 : info.master_port + 1);
 }
@@ -145,7 +147,7 @@ COHORT_DECL void place_in_slurm_step(const environment& env, launch_info& info) 
   if (const std::optional<std::string> list = env.get(by_node)) {
     const std::optional<int> here = tasks_on_node(*list, node);
     if (!here || *here > info.world_size) {
-      throw error(errc::bad_environment, std::string(by_node) + "=" + quoted(*list) +
+      throw error(errc::bad_environment, std::string(by_node) + "=" + detail::quoted(*list) +
                                              ": expected tasks by node, such as "
                                              "2(x3),1, with an entry for node " +
                                              std::to_string(node));
@@ -197,7 +199,7 @@ COHORT_DECL void meet_in_slurm_step(const environment& env, launch_info& info) {
   const std::optional<std::string> host = first_host_of(*list);
   if (!host)
     throw error(errc::bad_environment,
-                std::string(name) + "=" + quoted(*list) + ": expected a list of hosts, such as n[1-4]");
+                std::string(name) + "=" + detail::quoted(*list) + ": expected a list of hosts, such as n[1-4]");
   info.master_addr = *host;
 }
 

@@ -166,7 +166,7 @@ inline store_outcome store_pending::take() {
   if (takes_item(call) && got.text && lent) {
     const auto served_by = driver.lock();
     if (!served_by || !served_by->taken(shared_from_this())) {
-      throw store_error(name_of(call), "the connection ended before the item of " + quoted(key) +
+      throw store_error(name_of(call), "the connection ended before the item of " + detail::quoted(key) +
                                            " was taken; it has gone back to its queue");
     }
   }

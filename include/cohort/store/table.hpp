@@ -37,7 +37,7 @@ inline void check_store_key(const store_limits& limits, std::string_view call, s
 inline void check_store_value(const store_limits& limits, std::string_view call, std::string_view key,
                               std::string_view value) {
   if (value.size() <= limits.value) return;
-  throw store_error(call, "a value of " + std::to_string(value.size()) + " bytes for " + quoted(key) +
+  throw store_error(call, "a value of " + std::to_string(value.size()) + " bytes for " + detail::quoted(key) +
                               ", the limit is " + std::to_string(limits.value));
 }
 
@@ -83,7 +83,8 @@ class store_table {
     check_key(call, key);
     const auto at = queues_.find(key);
     if (at == queues_.end()) return;
-    throw store_error(call, "key " + quoted(key) + " holds a queue of " + std::to_string(at->second.items.size()) +
+    throw store_error(call, "key " + detail::quoted(key) + " holds a queue of " +
+                                std::to_string(at->second.items.size()) +
                                 " items, expected a value; use queue_pop, or delete_key first");
   }
   /// Throws when `key` may not be used as a queue, because it holds a value.
@@ -91,7 +92,7 @@ class store_table {
     check_key(call, key);
     const std::string* const held = find(key);
     if (held == nullptr) return;
-    throw store_error(call, "key " + quoted(key) + " holds a value of " + std::to_string(held->size()) +
+    throw store_error(call, "key " + detail::quoted(key) + " holds a value of " + std::to_string(held->size()) +
                                 " bytes, expected a queue; use get, or delete_key first");
   }
 
@@ -161,12 +162,14 @@ class store_table {
     std::int64_t sum = 0;
     if (const std::string* const held = find(key)) {
       const std::optional<std::int64_t> value = whole_integer(*held);
-      if (!value) throw store_error("add", "key " + quoted(key) + " holds " + quoted(*held) + ", which is no integer");
+      if (!value)
+        throw store_error("add",
+                          "key " + detail::quoted(key) + " holds " + detail::quoted(*held) + ", which is no integer");
       sum = *value;
     }
     std::int64_t total = 0;
     if (__builtin_add_overflow(sum, amount, &total)) {
-      throw store_error("add", "key " + quoted(key) + " holds " + std::to_string(sum) + "; adding " +
+      throw store_error("add", "key " + detail::quoted(key) + " holds " + std::to_string(sum) + "; adding " +
                                    std::to_string(amount) + " overflows 64 bits");
     }
     store_change change{std::to_string(total), true};
@@ -205,7 +208,7 @@ class store_table {
     const std::size_t before = held == nullptr ? 0 : held->size();
     if (value.size() > limits_.value - before) {
       throw store_error("append", std::to_string(value.size()) + " bytes to the " + std::to_string(before) + " of " +
-                                      quoted(key) + ", the limit is " + std::to_string(limits_.value));
+                                      detail::quoted(key) + ", the limit is " + std::to_string(limits_.value));
     }
     if (held == nullptr) check_room("append", key, 1);
     check_bytes("append", key, bytes_ + (held == nullptr ? key.size() : 0) + value.size());
@@ -358,11 +361,12 @@ class store_table {
     const std::string brought =
         more == 1 ? std::string(" keys, which is its limit; ")
                   : " keys and this call brings more, the limit is " + std::to_string(limits_.keys) + "; ";
-    throw store_error(call, "the store holds " + std::to_string(held) + brought + quoted(key) + " is one too many");
+    throw store_error(call,
+                      "the store holds " + std::to_string(held) + brought + detail::quoted(key) + " is one too many");
   }
   void check_bytes(std::string_view call, std::string_view key, std::size_t after) const {
     if (after <= limits_.bytes) return;
-    throw store_error(call, quoted(key) + " would fill the store to " + std::to_string(after) +
+    throw store_error(call, detail::quoted(key) + " would fill the store to " + std::to_string(after) +
                                 " bytes, the limit is " + std::to_string(limits_.bytes));
   }
 
