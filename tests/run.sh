@@ -5,11 +5,12 @@
 #   asan     unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     unit and process tests with ThreadSanitizer
 #   clang    every header, every mistake that must not compile and every concept, with clang and warnings as errors
+#   style    format, names, and every header with clang 16 and clang 19 (style/run.sh)
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
 #
 # Usage: tests/run.sh [--all] [--no-install] [--jobs N]
-#   --all         all four lanes; without it the release lane only
+#   --all         all lanes; without it the release lane only
 #   --no-install  never call apt-get
 #   --jobs N      compilations and tests at a time (default: one a core, as far as memory allows)
 set -euo pipefail
@@ -143,11 +144,31 @@ run_clang_lane() {
   run_lane clang --target headers_linked_twice -- --label-regex '^(headers|compile_fail|concepts)$'
 }
 
-say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang'), $jobs at a time"
+# Each check is a line of its own: "style/NAME: passed", "FAILED" or "SKIPPED: reason".
+run_style_lane() {
+  install_missing clang-format-14 clang-tidy-14 || true
+  install_missing clang-16 clang-19 || true
+  say "lane style"
+  tests/style/run.sh 2>&1 | tee "$scratch/output" || true
+  local good bad left_out
+  good=$(grep -c '^style/.*: passed$' "$scratch/output") || true
+  bad=$(grep -c '^style/.*: FAILED$' "$scratch/output") || true
+  left_out=$(grep -c '^style/.*: SKIPPED: ' "$scratch/output") || true
+  passed=$((passed + good))
+  failed=$((failed + bad))
+  skipped=$((skipped + left_out))
+  [ $((good + bad + left_out)) -gt 0 ] || fail_lane style "style/run.sh has said nothing"
+  note "lane style: $good passed, $bad failed, $left_out skipped"
+}
+
+say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang style'), $jobs at a time"
 install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
 install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
 install_missing libopenmpi-dev openmpi-bin || say "the tests of mpi/openmpi are left out: no Open MPI here"
 install_missing libmpich-dev mpich || say "the tests of mpi/mpich are left out: no MPICH here"
+install_missing pkg-config || say "package/consume/pkg_config will be skipped: no pkg-config here"
+install_missing python3-venv || say "package/conan will be skipped: no python3-venv here"
+install_missing doxygen || say "docs/html will be skipped: no doxygen here"
 install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
 
 under=()
@@ -156,6 +177,7 @@ if [ "$quick" = 0 ]; then
   run_sanitizer_lane asan address,undefined
   run_sanitizer_lane tsan thread
   run_clang_lane
+  run_style_lane
 fi
 
 say "summary, after $SECONDS s"
