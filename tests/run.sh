@@ -5,7 +5,8 @@
 #   asan     unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     unit and process tests with ThreadSanitizer
 #   clang    every header, every mistake that must not compile and every concept, with clang and warnings as errors
-#   arm64    every header by a cross compiler, and two ranks of an example under an emulator of that processor
+#   style    format, names, and every header with clang 16 and clang 19 (style/run.sh)
+#   arm64    every header by a cross compiler, and two ranks of an example under an emulator (arm64/run.sh)
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
 #
@@ -144,49 +145,41 @@ run_clang_lane() {
   run_lane clang --target headers_linked_twice -- --label-regex '^(headers|compile_fail|concepts)$'
 }
 
-# One check of the lane arm64: its name, then the command.
-check_arm64() {
-  local name=$1
+# run_script LANE COMMAND...: each check is a line of its own, "LANE/NAME: passed", "FAILED" or "SKIPPED: reason".
+run_script() {
+  local lane=$1 good bad left_out
   shift
-  if "$@" >"$scratch/arm64.log" 2>&1; then
-    passed=$((passed + 1))
-    say "lane arm64: $name: passed"
-  else
-    cat "$scratch/arm64.log"
-    fail_lane arm64 "$name"
-  fi
+  say "lane $lane"
+  "$@" 2>&1 | tee "$scratch/output" || true
+  good=$(grep -c "^$lane/.*: passed$" "$scratch/output") || true
+  bad=$(grep -c "^$lane/.*: FAILED$" "$scratch/output") || true
+  left_out=$(grep -c "^$lane/.*: SKIPPED: " "$scratch/output") || true
+  passed=$((passed + good))
+  failed=$((failed + bad))
+  skipped=$((skipped + left_out))
+  [ $((good + bad + left_out)) -gt 0 ] || fail_lane "$lane" "$1 has said nothing"
+  note "lane $lane: $good passed, $bad failed, $left_out skipped"
 }
 
-# What a cross compiler may see of this machine's headers: Boost, which is the same for every processor, and no other.
+run_style_lane() {
+  install_missing clang-format-14 clang-tidy-14 || true
+  install_missing clang-16 clang-19 || true
+  run_script style tests/style/run.sh
+}
+
 run_arm64_lane() {
-  if ! install_missing g++-aarch64-linux-gnu qemu-user; then
-    skip_lane arm64 "no aarch64-linux-gnu-g++ or no qemu-aarch64 here"
-    return
-  fi
-  local place dir=$scratch/arm64 tool=build/release/tools/cohort
-  mkdir "$dir"
-  for place in /usr/include /usr/local/include; do
-    if [ -e "$place/boost" ]; then ln -sfn "$place/boost" "$dir/boost"; fi
-  done
-  local compile=(aarch64-linux-gnu-g++ -std=c++20 -Wall -Wextra -Werror -Iinclude -Iexamples -isystem "$dir")
-  local emulated=(qemu-aarch64 -L /usr/aarch64-linux-gnu "$dir/example")
-  (cd include && find cohort -name '*.hpp' |
-    grep -vE '^cohort/(gpu/|mpi/|backend/(nccl|mpi)|src\.hpp|codec/cereal)' | sort | sed 's/.*/#include <&>/') >"$dir/all.cpp"
-  echo '#include <cohort/src.hpp>' >"$dir/bodies.cpp"
-  check_arm64 "every header" "${compile[@]}" -c "$dir/all.cpp" -o "$dir/all.o"
-  check_arm64 "a program" "${compile[@]}" -O1 -DCOHORT_SEPARATE_COMPILATION examples/04_all_reduce.cpp "$dir/bodies.cpp" \
-    -o "$dir/example"
-  check_arm64 "two ranks that share memory" "$tool" run -n 2 --timeout 120 -- "${emulated[@]}"
-  COHORT_SHM=0 check_arm64 "two ranks over sockets" "$tool" run -n 2 --timeout 120 -- "${emulated[@]}"
-  note "lane arm64: done"
+  install_missing g++-aarch64-linux-gnu qemu-user || true
+  run_script arm64 tests/arm64/run.sh build/release/tools/cohort
 }
 
-say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang arm64'), $jobs at a time"
+say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang style arm64'), $jobs at a time"
 install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
 install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
 install_missing libopenmpi-dev openmpi-bin || say "the tests of mpi/openmpi are left out: no Open MPI here"
 install_missing libmpich-dev mpich || say "the tests of mpi/mpich are left out: no MPICH here"
-install_missing python3-venv || say "launch/manifests will be skipped: no python3-venv here"
+install_missing pkg-config || say "package/consume/pkg_config will be skipped: no pkg-config here"
+install_missing python3-venv || say "package/conan and launch/manifests will be skipped: no python3-venv here"
+install_missing doxygen || say "docs/html will be skipped: no doxygen here"
 install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
 
 under=()
@@ -195,6 +188,7 @@ if [ "$quick" = 0 ]; then
   run_sanitizer_lane asan address,undefined
   run_sanitizer_lane tsan thread
   run_clang_lane
+  run_style_lane
   run_arm64_lane
 fi
 

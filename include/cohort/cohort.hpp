@@ -3,6 +3,8 @@
 // Opt-in headers: asio.hpp (completion tokens), and the headers of the GPU and MPI backends.
 #pragma once
 
+#include <cohort/detail/config.hpp>  // first: what a compiler lacks is said before it trips
+
 #include <cohort/as_result.hpp>
 #include <cohort/backend/cpu.hpp>
 #include <cohort/backend/inproc.hpp>

@@ -3,6 +3,8 @@
 // communicator/, one header for each family; each starts an operation<T>.
 #pragma once
 
+#include <cohort/detail/config.hpp>  // first: what a compiler lacks is said before it trips
+
 #include <cohort/backend/backend.hpp>
 #include <cohort/communicator/coalesced.hpp>
 #include <cohort/communicator/exchanges.hpp>

@@ -3,6 +3,7 @@
 // Every function of communicator.hpp asks for it; the number is part of the fingerprint of every message.
 #pragma once
 
+#include <cohort/detail/config.hpp>
 #include <cohort/detail/type_name.hpp>
 
 #include <array>

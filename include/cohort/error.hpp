@@ -3,6 +3,8 @@
 // Thrown at `co_await` (or returned by `as_result`); every layer above the sockets speaks these codes.
 #pragma once
 
+#include <cohort/detail/config.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>

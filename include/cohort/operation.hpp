@@ -3,6 +3,7 @@
 // the functions of communicator.hpp, completed by the engine.
 #pragma once
 
+#include <cohort/detail/config.hpp>
 #include <cohort/detail/frame_pool.hpp>
 #include <cohort/detail/resumption.hpp>
 #include <cohort/detail/wait_scope.hpp>

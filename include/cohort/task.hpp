@@ -3,6 +3,7 @@
 // what the steps of a collective are written in.
 #pragma once
 
+#include <cohort/detail/config.hpp>
 #include <cohort/detail/frame_pool.hpp>
 
 #include <coroutine>

@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
+// What the compiler must offer, checked before anything else of cohort is read.
+//
 // How the bodies of functions that are no templates are compiled: with every header that declares them, or once.
 // COHORT_SEPARATE_COMPILATION, defined for the whole program, leaves them to the one source that includes src.hpp.
 #pragma once
+
+#if !defined(__cpp_impl_coroutine) || !defined(__cpp_concepts) || __cplusplus < 202002L
+#error "cohort needs C++20 with coroutines and concepts: compile with -std=c++20 (g++ 12 or newer, clang 14 or newer)"
+#endif
+#if !defined(__cpp_exceptions)
+#error "cohort reports failures by exceptions: compile without -fno-exceptions"
+#endif
 
 #if defined(COHORT_SEPARATE_COMPILATION)
 #define COHORT_DECL

@@ -2,15 +2,14 @@
 // Bodies of connect.hpp: the store at which the ranks meet, whom they meet there, and the transport that comes of it.
 #pragma once
 
-#include <cohort/collective/fit.hpp>
 #include <cohort/connect.hpp>
 #include <cohort/detail/config.hpp>
 #include <cohort/impl/connect_address.hpp>
+#include <cohort/impl/use_tuning.hpp>
 #include <cohort/rendezvous.hpp>
 #include <cohort/transport/tcp.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_open_store.hpp>
-#include <cohort/tuning.hpp>
 
 #include <boost/asio/io_context.hpp>
 
@@ -133,12 +132,6 @@ inline tuning join_world(any_store& store, transport::tcp_transport& endpoint, c
   // The store stays open on rank 0 until everybody is connected: `join` is that barrier.
   endpoint.join(std::move(peers), monitor, until);
   return parse_tuning(agreed);
-}
-
-inline void use_tuning(group& world, const tuning& chosen) {
-  world.selection.override_with(chosen.algorithms);
-  world.costs = chosen.costs;
-  if (chosen.costs) world.selection = collective::fitted(world.selection, world.size(), *chosen.costs);
 }
 
 COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io, any_store* store) {

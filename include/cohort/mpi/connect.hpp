@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/communicator.hpp>
+#include <cohort/impl/use_tuning.hpp>
 #include <cohort/launch.hpp>
 #include <cohort/mpi/header.hpp>
 #include <cohort/mpi/library.hpp>
@@ -24,6 +25,7 @@ namespace cohort {
 struct mpi_options {
   std::chrono::nanoseconds timeout = std::chrono::minutes{5};  ///< of an operation that is given none
   std::string algorithms{};  ///< "all_reduce=circulant,broadcast=native": the same on every rank
+  std::string tuning{};      ///< text or a file, see tuning.hpp: the same on every rank
   /// Whether the ranks agree on each call before they enter a collective of MPI's own, which could neither tell that
   /// they differ nor be left again. The schedules over MPI's messages check every message in any case.
   transport::native_check check = transport::native_check::always;
@@ -33,7 +35,7 @@ struct mpi_options {
 
 /// The options that this process's environment gives.
 ///
-/// Result: COHORT_TIMEOUT (seconds), COHORT_ALGORITHMS, COHORT_MPI_CHECK (always or never)
+/// Result: COHORT_TIMEOUT (seconds), COHORT_ALGORITHMS, COHORT_TUNING, COHORT_MPI_CHECK (always or never)
 /// Errors: errc::bad_environment naming the variable
 [[nodiscard]] inline mpi_options mpi_options_from_environment(const environment& env = environment{}) {
   mpi_options o;
@@ -47,6 +49,7 @@ struct mpi_options {
     o.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
   }
   o.algorithms = env.get("COHORT_ALGORITHMS").value_or("");
+  o.tuning = env.get("COHORT_TUNING").value_or("");
   if (const auto text = env.get("COHORT_MPI_CHECK")) {
     if (*text != "always" && *text != "never") {
       throw error(errc::bad_environment, "COHORT_MPI_CHECK=" + detail::quoted(*text) + ": expected always or never");
@@ -72,6 +75,7 @@ template <std::same_as<mpi> Backend>
   const auto world = std::make_shared<group>(std::move(endpoint), 0, "world", std::move(members), rank);
   world->default_timeout = o.timeout;
   world->selection = detail::mpi_selection(o.check);
+  detail::use_tuning(*world, read_tuning(o.tuning));
   world->selection.override_with(o.algorithms);
   return communicator<Backend>(world);
 }

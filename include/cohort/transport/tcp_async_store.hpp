@@ -3,6 +3,7 @@
 // call that waits, waits at the server and holds up none behind it.
 #pragma once
 
+#include <cohort/detail/asio_calls.hpp>
 #include <cohort/detail/own_thread.hpp>
 #include <cohort/store/async_store.hpp>
 #include <cohort/store/store_operation.hpp>
@@ -13,10 +14,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 
 #include <algorithm>
 #include <array>
@@ -56,22 +54,22 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
   // --- any thread
   void submit(call_pointer call) override {
     call->driver = weak_from_this();
-    boost::asio::post(context(), [self = shared_from_this(), call = std::move(call)] { self->begin(call); });
+    detail::post_to(context(), [self = shared_from_this(), call = std::move(call)] { self->begin(call); });
   }
   [[nodiscard]] bool taken(call_pointer call) override {
     if (has_ended_.load(std::memory_order_acquire)) return false;
-    boost::asio::post(context(), [self = shared_from_this(), call = std::move(call)] {
+    detail::post_to(context(), [self = shared_from_this(), call = std::move(call)] {
       self->tell(detail::store_call::queue_taken, call->id);
     });
     return true;
   }
   void abandoned(call_pointer call, std::optional<std::string>) override {
-    boost::asio::post(context(), [self = shared_from_this(), call = std::move(call)] { self->forget(*call); });
+    detail::post_to(context(), [self = shared_from_this(), call = std::move(call)] { self->forget(*call); });
   }
   [[nodiscard]] std::string describe() const override { return link_.describe(); }
   void close() noexcept override {
     try {
-      boost::asio::post(context(), [self = shared_from_this()] { self->stop(); });
+      detail::post_to(context(), [self = shared_from_this()] { self->stop(); });
     } catch (...) {
       context().stop();
     }
@@ -177,35 +175,35 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
     if (output_.size() == 1) write_next();
   }
   void write_next() {
-    boost::asio::async_write(link_.connection().socket(), boost::asio::buffer(output_.front()),
-                             [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
-                               if (!self->ended_.empty()) return;
-                               if (code) return self->end("it went away (" + code.message() + ")");
-                               self->output_.pop_front();
-                               if (!self->output_.empty()) self->write_next();
-                             });
+    detail::write_all(link_.connection().socket(), boost::asio::buffer(output_.front()),
+                      [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
+                        if (!self->ended_.empty()) return;
+                        if (code) return self->end("it went away (" + code.message() + ")");
+                        self->output_.pop_front();
+                        if (!self->output_.empty()) self->write_next();
+                      });
   }
 
   void read_head() {
-    boost::asio::async_read(link_.connection().socket(), boost::asio::buffer(head_),
-                            [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
-                              if (!self->ended_.empty()) return;
-                              if (code) return self->end("it went away (" + code.message() + ")");
-                              self->reply_ = detail::decode_reply_head(self->head_);
-                              if (self->reply_.size > detail::largest_reply(self->limits_))
-                                return self->end("it sent a reply that is too long to be one");
-                              self->body_.resize(self->reply_.size);
-                              self->read_body();
-                            });
+    detail::read_all(link_.connection().socket(), boost::asio::buffer(head_),
+                     [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
+                       if (!self->ended_.empty()) return;
+                       if (code) return self->end("it went away (" + code.message() + ")");
+                       self->reply_ = detail::decode_reply_head(self->head_);
+                       if (self->reply_.size > detail::largest_reply(self->limits_))
+                         return self->end("it sent a reply that is too long to be one");
+                       self->body_.resize(self->reply_.size);
+                       self->read_body();
+                     });
   }
   void read_body() {
-    boost::asio::async_read(link_.connection().socket(), boost::asio::buffer(body_),
-                            [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
-                              if (!self->ended_.empty()) return;
-                              if (code) return self->end("it went away (" + code.message() + ")");
-                              self->answer();
-                              if (self->ended_.empty()) self->read_head();
-                            });
+    detail::read_all(link_.connection().socket(), boost::asio::buffer(body_),
+                     [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
+                       if (!self->ended_.empty()) return;
+                       if (code) return self->end("it went away (" + code.message() + ")");
+                       self->answer();
+                       if (self->ended_.empty()) self->read_head();
+                     });
   }
 
   void answer() {
@@ -295,7 +293,7 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
   /// The server keeps the time of a wait. This is for one that does not answer at all.
   void watch(deadline next) {
     timer_.expires_at(next);
-    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& code) {
+    detail::when_expired(timer_, [self = shared_from_this()](const boost::system::error_code& code) {
       if (code || !self->ended_.empty()) return;
       self->give_up_late_ones();
     });

@@ -3,14 +3,13 @@
 // Used by both ends of tcp_monitor.hpp; lives on one thread.
 #pragma once
 
+#include <cohort/detail/asio_calls.hpp>
 #include <cohort/detail/byte_codec.hpp>
 #include <cohort/transport/monitor_wire.hpp>
 #include <cohort/transport/tcp_address.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 
 #include <array>
 #include <cstdint>
@@ -75,37 +74,37 @@ class tcp_control_link : public std::enable_shared_from_this<tcp_control_link> {
   static constexpr std::size_t most_queued = 4096;
 
   void read_header() {
-    boost::asio::async_read(socket_, boost::asio::buffer(header_),
-                            [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
-                              if (failure) return self->end(failure);
-                              const auto size = detail::get_little<std::uint32_t>(self->header_.data());
-                              if (size == 0 || size > monitor_frame_limit) {
-                                return self->end(boost::asio::error::message_size);
-                              }
-                              self->payload_.resize(size);
-                              self->read_payload();
-                            });
+    detail::read_all(socket_, boost::asio::buffer(header_),
+                     [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
+                       if (failure) return self->end(failure);
+                       const auto size = detail::get_little<std::uint32_t>(self->header_.data());
+                       if (size == 0 || size > monitor_frame_limit) {
+                         return self->end(boost::asio::error::message_size);
+                       }
+                       self->payload_.resize(size);
+                       self->read_payload();
+                     });
   }
   void read_payload() {
-    boost::asio::async_read(socket_, boost::asio::buffer(payload_),
-                            [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
-                              if (failure) return self->end(failure);
-                              const auto type = static_cast<monitor_message>(self->payload_[0]);
-                              // The handler may close this link and with it itself.
-                              const on_frame_type handler = self->on_frame_;
-                              if (handler) handler(type, std::string_view(self->payload_).substr(1));
-                              if (!self->closed_) self->read_header();
-                            });
+    detail::read_all(socket_, boost::asio::buffer(payload_),
+                     [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
+                       if (failure) return self->end(failure);
+                       const auto type = static_cast<monitor_message>(self->payload_[0]);
+                       // The handler may close this link and with it itself.
+                       const on_frame_type handler = self->on_frame_;
+                       if (handler) handler(type, std::string_view(self->payload_).substr(1));
+                       if (!self->closed_) self->read_header();
+                     });
   }
   void write_next() {
-    boost::asio::async_write(socket_, boost::asio::buffer(queue_.front()),
-                             [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
-                               if (self->closed_) return;
-                               if (failure) return self->end(failure);
-                               self->queue_.pop_front();
-                               if (!self->queue_.empty()) return self->write_next();
-                               if (self->closing_) self->close();
-                             });
+    detail::write_all(socket_, boost::asio::buffer(queue_.front()),
+                      [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
+                        if (self->closed_) return;
+                        if (failure) return self->end(failure);
+                        self->queue_.pop_front();
+                        if (!self->queue_.empty()) return self->write_next();
+                        if (self->closing_) self->close();
+                      });
   }
   void end(const boost::system::error_code& why) {
     if (closed_) return;

@@ -3,6 +3,7 @@
 // number of descriptors and shut nobody out. The entrance of tcp.hpp and of tcp_monitor_server.hpp.
 #pragma once
 
+#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/hello_memory.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_handshake.hpp>
@@ -51,10 +52,11 @@ class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
 
  private:
   void accept() {
-    acceptor_.async_accept([self = shared_from_this()](const boost::system::error_code& failure, tcp::socket socket) {
+    const auto next = std::make_shared<tcp::socket>(acceptor_.get_executor());
+    detail::accept_into(acceptor_, *next, [self = shared_from_this(), next](const boost::system::error_code& failure) {
       if (self->closed_) return;
       if (failure) return self->accept_later();
-      self->greet(std::move(socket));
+      self->greet(std::move(*next));
       self->accept();
     });
   }
@@ -63,7 +65,7 @@ class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
   void accept_later() {
     dismiss_oldest();
     retry_.expires_after(std::chrono::milliseconds{50});
-    retry_.async_wait([self = shared_from_this()](const boost::system::error_code& cancelled) {
+    detail::when_expired(retry_, [self = shared_from_this()](const boost::system::error_code& cancelled) {
       if (!cancelled && !self->closed_) self->accept();
     });
   }

@@ -3,14 +3,13 @@
 // the data connections of tcp.hpp and the control connections of tcp_monitor.hpp.
 #pragma once
 
+#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/tcp_address.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 
 #include <chrono>
 #include <functional>
@@ -48,14 +47,14 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
     decide_ = std::move(decide);
     accepted_ = std::move(accepted);
     timer_.expires_after(patience);
-    timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& cancelled) {
+    detail::when_expired(timer_, [weak = weak_from_this()](const boost::system::error_code& cancelled) {
       if (const auto self = weak.lock(); self && !cancelled) self->dismiss();
     });
-    boost::asio::async_read(socket_, boost::asio::buffer(bytes_),
-                            [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
-                              if (failure || self->over_) return self->stop();
-                              self->judge_hello();
-                            });
+    detail::read_all(socket_, boost::asio::buffer(bytes_),
+                     [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
+                       if (failure || self->over_) return self->stop();
+                       self->judge_hello();
+                     });
   }
   /// Shows out one who has not been let in. What was promised to the others is kept.
   void dismiss() {
@@ -72,7 +71,7 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
     reply.verdict = verdict;
     reply.rank = mine_.rank;
     reply_ = sealed(reply, asked.value_or(hello{}), secret_);
-    boost::asio::async_write(
+    detail::write_all(
         socket_, boost::asio::buffer(reply_),
         [self = shared_from_this(), asked, verdict](const boost::system::error_code& failure, std::size_t) {
           self->timer_.cancel();
@@ -122,13 +121,13 @@ class tcp_introduction : public std::enable_shared_from_this<tcp_introduction> {
     boost::system::error_code failed;
     socket_.open(where.protocol(), failed);
     if (!failed) close_on_exec(socket_.native_handle());
-    socket_.async_connect(where, [self = shared_from_this()](const boost::system::error_code& failure) {
+    detail::connect_to(socket_, where, [self = shared_from_this()](const boost::system::error_code& failure) {
       if (failure) return self->finish({failure, {}, true});
-      boost::asio::async_write(self->socket_, boost::asio::buffer(self->bytes_),
-                               [self](const boost::system::error_code& f, std::size_t) {
-                                 if (f) return self->finish({f, {}, true});
-                                 self->read_reply();
-                               });
+      detail::write_all(self->socket_, boost::asio::buffer(self->bytes_),
+                        [self](const boost::system::error_code& f, std::size_t) {
+                          if (f) return self->finish({f, {}, true});
+                          self->read_reply();
+                        });
     });
   }
   void cancel() {
@@ -139,13 +138,13 @@ class tcp_introduction : public std::enable_shared_from_this<tcp_introduction> {
 
  private:
   void read_reply() {
-    boost::asio::async_read(socket_, boost::asio::buffer(reply_),
-                            [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
-                              if (failure) return self->finish({failure, {}, true});
-                              const std::optional<hello_reply> r = decode_reply(self->reply_);
-                              if (!r) return self->finish({{}, {hello_field::magic, 0, 0}, true});
-                              self->finish({{}, r->verdict, is_genuine(self->reply_, self->mine_, self->secret_)});
-                            });
+    detail::read_all(socket_, boost::asio::buffer(reply_),
+                     [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
+                       if (failure) return self->finish({failure, {}, true});
+                       const std::optional<hello_reply> r = decode_reply(self->reply_);
+                       if (!r) return self->finish({{}, {hello_field::magic, 0, 0}, true});
+                       self->finish({{}, r->verdict, is_genuine(self->reply_, self->mine_, self->secret_)});
+                     });
   }
   void finish(const outcome& o) {
     if (const done_type done = std::exchange(done_, nullptr)) done(std::move(socket_), o);

@@ -3,12 +3,12 @@
 // 0 hosts the service that gives them. A rank that computes for minutes is slow; one that is stopped is not heard.
 #pragma once
 
+#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/engine.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_monitor_server.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
 
 #include <signal.h>
 
@@ -85,7 +85,7 @@ class tcp_monitor {
     if (last.entered >= 0 || last.context == 0) retired_.push_back(last);
   }
   void report(const fault& f, const std::vector<int>& members) {
-    boost::asio::post(io_, [this, payload = encode_report(f, members)] {
+    detail::post_to(io_, [this, payload = encode_report(f, members)] {
       if (link_ && !link_->closed()) {
         link_->send(monitor_message::report, payload);
       } else if (auto mine = decode_report(payload)) {
@@ -95,7 +95,7 @@ class tcp_monitor {
     });
   }
   void goodbye() {
-    boost::asio::post(io_, [this] {
+    detail::post_to(io_, [this] {
       if (left_) return;
       left_ = true;
       if (link_ && !link_->closed()) link_->send(monitor_message::goodbye, encode_arrivals(arrivals()));
@@ -176,7 +176,7 @@ class tcp_monitor {
 };
 
 inline void tcp_monitor::join(const tcp::endpoint& where, clock::time_point deadline) {
-  boost::asio::post(io_, [this, where] {
+  detail::post_to(io_, [this, where] {
     if (server_) server_->start();
     introduce(where);
   });
@@ -284,28 +284,28 @@ inline void tcp_monitor::tick() {
                 " has sent no heartbeat for " + std::to_string(silence).substr(0, 4) + " s: it is stopped or cut off");
   }
   timer_.expires_after(beat_every);
-  timer_.async_wait([this](const boost::system::error_code& cancelled) {
+  detail::when_expired(timer_, [this](const boost::system::error_code& cancelled) {
     if (!cancelled) tick();
   });
 }
 
 inline void tcp_monitor::stop() {
   if (thread_.joinable()) {
-    boost::asio::post(io_, [this] {
+    detail::post_to(io_, [this] {
       if (server_) server_->stop();
       timer_.cancel();
       // The last words (an abort, a goodbye) leave before the thread does; a peer that reads nothing cannot hold it.
       if (link_) link_->close_after_sending();
       work_.reset();
       const auto last_call = std::make_shared<boost::asio::steady_timer>(io_, std::chrono::milliseconds{500});
-      last_call->async_wait([this, last_call](const boost::system::error_code&) { io_.stop(); });
+      detail::when_expired(*last_call, [this, last_call](const boost::system::error_code&) { io_.stop(); });
       const auto look = std::make_shared<std::function<void()>>();
       *look = [this, last_call, weak = std::weak_ptr<std::function<void()>>(look)] {
         if ((!link_ || link_->closed()) && (!server_ || server_->drained())) {
           io_.stop();
         } else if (const auto again = weak.lock()) {
           const auto pause = std::make_shared<boost::asio::steady_timer>(io_, std::chrono::milliseconds{1});
-          pause->async_wait([again, pause](const boost::system::error_code&) { (*again)(); });
+          detail::when_expired(*pause, [again, pause](const boost::system::error_code&) { (*again)(); });
         }
       };
       (*look)();

@@ -3,6 +3,7 @@
 // silent, and gives one verdict to all. Runs on the liveness thread only.
 #pragma once
 
+#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/tcp_control_link.hpp>
 #include <cohort/transport/tcp_doorway.hpp>
 #include <cohort/transport/verdict.hpp>
@@ -291,7 +292,7 @@ class tcp_monitor_server {
     }
   }
   void wait() {
-    timer_.async_wait([this](const boost::system::error_code& cancelled) {
+    detail::when_expired(timer_, [this](const boost::system::error_code& cancelled) {
       if (!cancelled && !stopped_) tick();
     });
   }

@@ -3,6 +3,7 @@
 // from one table. Everything is asynchronous, so a client that stalls, lies or floods costs only itself.
 #pragma once
 
+#include <cohort/detail/asio_calls.hpp>
 #include <cohort/store/desk.hpp>
 #include <cohort/store/wire.hpp>
 #include <cohort/transport/hello.hpp>
@@ -10,9 +11,6 @@
 #include <cohort/transport/tcp_store_session.hpp>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 
 #include <unistd.h>
 
@@ -58,10 +56,10 @@ class store_service : public std::enable_shared_from_this<store_service> {
   }
 
   void start() {
-    boost::asio::post(strand_, [self = shared_from_this()] { self->accept(); });
+    detail::post_to(strand_, [self = shared_from_this()] { self->accept(); });
   }
   void stop() {
-    boost::asio::post(strand_, [self = shared_from_this()] { self->close_all(); });
+    detail::post_to(strand_, [self = shared_from_this()] { self->close_all(); });
   }
   /// Connections that are open now, whether or not they have been accepted. Any thread.
   [[nodiscard]] std::size_t connections() const noexcept { return connections_.load(std::memory_order_relaxed); }
@@ -85,12 +83,13 @@ class store_service : public std::enable_shared_from_this<store_service> {
   void accept() noexcept try {
     if (stopped_) return;
     auto next = std::make_shared<store_session>(strand_, ++last_id_);
-    acceptor_.async_accept(next->socket, [self = shared_from_this(), next](const boost::system::error_code& code) {
-      if (self->stopped_) return;
-      if (code) return self->accept_later();
-      self->guarded(next, [&] { self->greet(next); });
-      self->accept();
-    });
+    detail::accept_into(acceptor_, next->socket,
+                        [self = shared_from_this(), next](const boost::system::error_code& code) {
+                          if (self->stopped_) return;
+                          if (code) return self->accept_later();
+                          self->guarded(next, [&] { self->greet(next); });
+                          self->accept();
+                        });
   } catch (...) {
     accept_later();
   }
@@ -99,7 +98,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
   void accept_later() noexcept try {
     if (!greeting_.empty()) drop(sessions_.at(greeting_.front()));
     retry_.expires_after(std::chrono::milliseconds(50));
-    retry_.async_wait([self = shared_from_this()](const boost::system::error_code& code) {
+    detail::when_expired(retry_, [self = shared_from_this()](const boost::system::error_code& code) {
       if (!code) self->accept();
     });
   } catch (...) {
@@ -118,13 +117,13 @@ class store_service : public std::enable_shared_from_this<store_service> {
     if (greeting_.size() > budget_.clients) drop(sessions_.at(greeting_.front()));
 
     s->hello_timer.expires_after(budget_.hello);
-    s->hello_timer.async_wait([self = shared_from_this(), s](const boost::system::error_code& code) {
+    detail::when_expired(s->hello_timer, [self = shared_from_this(), s](const boost::system::error_code& code) {
       if (!code && s->state != phase::accepted) self->drop(s);
     });
-    boost::asio::async_read(s->socket, boost::asio::buffer(s->greeting),
-                            [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
-                              self->guarded(s, [&] { code ? self->drop(s) : self->answer_hello(s); });
-                            });
+    detail::read_all(s->socket, boost::asio::buffer(s->greeting),
+                     [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
+                       self->guarded(s, [&] { code ? self->drop(s) : self->answer_hello(s); });
+                     });
   }
 
   [[nodiscard]] hello_verdict judge_session(const store_session& s) {
@@ -148,42 +147,42 @@ class store_service : public std::enable_shared_from_this<store_service> {
       greeting_.remove(s->id);
       s->hello_timer.cancel();
     }
-    boost::asio::async_write(s->socket, boost::asio::buffer(s->answer),
-                             [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
-                               self->guarded(s, [&] {
-                                 if (code) return self->drop(s);
-                                 if (s->state == phase::accepted) return self->read_head(s);
-                                 self->see_off(s);
-                               });
-                             });
+    detail::write_all(s->socket, boost::asio::buffer(s->answer),
+                      [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
+                        self->guarded(s, [&] {
+                          if (code) return self->drop(s);
+                          if (s->state == phase::accepted) return self->read_head(s);
+                          self->see_off(s);
+                        });
+                      });
   }
 
   /// A socket that is closed with unread bytes takes the refusal back; read them until the other side has seen it.
   void see_off(const session_pointer& s) {
     boost::system::error_code ignored;
     s->socket.shutdown(boost::asio::socket_base::shutdown_send, ignored);
-    s->socket.async_read_some(boost::asio::buffer(s->greeting),
-                              [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
-                                self->guarded(s, [&] { code ? self->drop(s) : self->see_off(s); });
-                              });
+    detail::read_some(s->socket, boost::asio::buffer(s->greeting),
+                      [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
+                        self->guarded(s, [&] { code ? self->drop(s) : self->see_off(s); });
+                      });
   }
 
   void read_head(const session_pointer& s) {
     if (s->reading || s->queued_bytes > pause_reading) return;  // resumed when it has read its replies
     s->reading = true;
-    boost::asio::async_read(s->socket, boost::asio::buffer(s->head),
-                            [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
-                              self->guarded(s, [&] {
-                                if (code) return self->drop(s);
-                                s->request = detail::decode_request_head(s->head);
-                                s->body.clear();
-                                const bool known = !detail::name_of(s->request.call).starts_with("unknown");
-                                if (!known || s->request.size > detail::largest_request(self->limits())) {
-                                  return self->drop(s);
-                                }
-                                self->read_body(s, 0);
-                              });
-                            });
+    detail::read_all(s->socket, boost::asio::buffer(s->head),
+                     [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
+                       self->guarded(s, [&] {
+                         if (code) return self->drop(s);
+                         s->request = detail::decode_request_head(s->head);
+                         s->body.clear();
+                         const bool known = !detail::name_of(s->request.call).starts_with("unknown");
+                         if (!known || s->request.size > detail::largest_request(self->limits())) {
+                           return self->drop(s);
+                         }
+                         self->read_body(s, 0);
+                       });
+                     });
   }
 
   /// The buffer grows with what has arrived, not with what was promised.
@@ -196,7 +195,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
     }
     const std::size_t step = std::min<std::size_t>(s->request.size - held, read_step);
     s->body.resize(held + step);
-    boost::asio::async_read(
+    detail::read_all(
         s->socket, boost::asio::buffer(s->body.data() + held, step),
         [self = shared_from_this(), s, next = held + step](const boost::system::error_code& code, std::size_t) {
           self->guarded(s, [&] { code ? self->drop(s) : self->read_body(s, next); });
@@ -271,7 +270,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
                   std::size_t keys) {
     auto entry = std::make_unique<store_wait>(strand_, s, request.id, keys);
     entry->timer.expires_after(std::chrono::milliseconds(std::min(request.patience_ms, detail::most_patience_ms)));
-    entry->timer.async_wait([self = shared_from_this(), ticket](const boost::system::error_code& code) {
+    detail::when_expired(entry->timer, [self = shared_from_this(), ticket](const boost::system::error_code& code) {
       if (!code) self->give_up(ticket);
     });
     s->waits.insert(ticket);
@@ -343,20 +342,19 @@ class store_service : public std::enable_shared_from_this<store_service> {
 
   void write_next(const session_pointer& s) {
     const outgoing& front = s->queue.front();
-    const std::array<boost::asio::const_buffer, 2> parts = {
-        boost::asio::buffer(front.head), front.body ? boost::asio::buffer(*front.body) : boost::asio::const_buffer{}};
+    const auto body = front.body ? boost::asio::buffer(*front.body) : boost::asio::const_buffer{};
     s->writing = true;
-    boost::asio::async_write(s->socket, parts,
-                             [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
-                               self->guarded(s, [&] {
-                                 if (code) return self->drop(s);
-                                 s->writing = false;
-                                 s->queued_bytes -= s->queue.front().size();
-                                 s->queue.pop_front();
-                                 if (!s->queue.empty()) self->write_next(s);
-                                 self->read_head(s);
-                               });
-                             });
+    detail::write_all(s->socket, boost::asio::buffer(front.head), body,
+                      [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
+                        self->guarded(s, [&] {
+                          if (code) return self->drop(s);
+                          s->writing = false;
+                          s->queued_bytes -= s->queue.front().size();
+                          s->queue.pop_front();
+                          if (!s->queue.empty()) self->write_next(s);
+                          self->read_head(s);
+                        });
+                      });
   }
 
   void drop(const session_pointer& which) noexcept {

@@ -7,15 +7,12 @@
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/tcp_address.hpp>
 
-#include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/basic_stream_socket.hpp>
-#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -28,10 +25,10 @@
 namespace cohort::transport::tcp_detail {
 
 using strand_type = boost::asio::strand<boost::asio::io_context::executor_type>;
-using socket_type = boost::asio::basic_stream_socket<boost::asio::ip::tcp, strand_type>;
-using acceptor_type = boost::asio::basic_socket_acceptor<boost::asio::ip::tcp, strand_type>;
-using timer_type = boost::asio::basic_waitable_timer<std::chrono::steady_clock,
-                                                     boost::asio::wait_traits<std::chrono::steady_clock>, strand_type>;
+// Each on the strand; its type is erased, so that these are the types that the transports compile for themselves.
+using socket_type = boost::asio::ip::tcp::socket;
+using acceptor_type = boost::asio::ip::tcp::acceptor;
+using timer_type = boost::asio::steady_timer;
 
 /// A reply on its way: a head of its own, and a body that other clients' replies may share.
 struct outgoing {

@@ -3,16 +3,16 @@
 // run until the operation or the time is over. What the client of the TCP store is made of.
 #pragma once
 
+#include <cohort/detail/asio_calls.hpp>
 #include <cohort/store.hpp>
 #include <cohort/transport/tcp_address.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 
 #include <cstddef>
+#include <utility>
 
 namespace cohort::transport {
 
@@ -31,7 +31,7 @@ class timed_connection {
     socket_.open(to.protocol(), code);
     if (code) return code;
     close_on_exec(socket_.native_handle());
-    code = finish([&](auto handler) { socket_.async_connect(to, handler); }, until);
+    code = finish([&](detail::io_handler then) { detail::connect_to(socket_, to, std::move(then)); }, until);
     if (code) return code;
     // A port of the range from which the system picks source ports can be connected to itself while nobody listens.
     if (socket_.local_endpoint(code) == socket_.remote_endpoint(code)) {
@@ -45,12 +45,12 @@ class timed_connection {
   }
 
   [[nodiscard]] boost::system::error_code write(boost::asio::const_buffer bytes, deadline until) {
-    return finish([&](auto handler) { boost::asio::async_write(socket_, bytes, handler); }, until);
+    return finish([&](detail::io_handler then) { detail::write_all(socket_, bytes, std::move(then)); }, until);
   }
 
   /// Fills all of `bytes`.
   [[nodiscard]] boost::system::error_code read(boost::asio::mutable_buffer bytes, deadline until) {
-    return finish([&](auto handler) { boost::asio::async_read(socket_, bytes, handler); }, until);
+    return finish([&](detail::io_handler then) { detail::read_all(socket_, bytes, std::move(then)); }, until);
   }
 
   // For who goes on without deadlines of this class, on the same reactor.
@@ -64,14 +64,19 @@ class timed_connection {
   }
 
  private:
+  // The same handler for every call.
+  [[nodiscard]] static detail::io_handler recorder(boost::system::error_code& result, bool& over) {
+    return [&result, &over](const boost::system::error_code& code) {
+      result = code;
+      over = true;
+    };
+  }
+
   template <class Start>
   boost::system::error_code finish(const Start& start, deadline until) {
     boost::system::error_code result;
     bool over = false;
-    start([&](const boost::system::error_code& code, auto...) {
-      result = code;
-      over = true;
-    });
+    start(recorder(result, over));
     context_.restart();
     context_.poll();  // run_until does nothing at all once the time is over
     if (!over) context_.run_until(until);

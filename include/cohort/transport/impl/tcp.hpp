@@ -2,6 +2,7 @@
 // Bodies of transport/tcp.hpp: joining, connecting on demand, and the turn. tcp_messages.hpp has the messages.
 #pragma once
 
+#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/tcp.hpp>
 
 namespace cohort::transport {
@@ -200,27 +201,27 @@ inline void tcp_transport::arm_read(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
   if (p.read_armed || p.state != link::open || p.socket == nullptr) return;
   p.read_armed = true;
-  p.socket->socket().async_wait(tcp::socket::wait_read,
-                                [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
-                                  if (!*alive || !c->open()) return;
-                                  peer_of(c->peer()).read_armed = false;
-                                  c->try_read();
-                                  arm_read(c->peer());
-                                  arm_write(c->peer());
-                                });
+  detail::when_ready(p.socket->socket(), tcp::socket::wait_read,
+                     [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
+                       if (!*alive || !c->open()) return;
+                       peer_of(c->peer()).read_armed = false;
+                       c->try_read();
+                       arm_read(c->peer());
+                       arm_write(c->peer());
+                     });
 }
 
 inline void tcp_transport::arm_write(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
   if (p.write_armed || p.state != link::open || p.socket == nullptr || !p.connection->has_output()) return;
   p.write_armed = true;
-  p.socket->socket().async_wait(tcp::socket::wait_write,
-                                [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
-                                  if (!*alive || !c->open()) return;
-                                  peer_of(c->peer()).write_armed = false;
-                                  c->try_write();
-                                  arm_write(c->peer());
-                                });
+  detail::when_ready(p.socket->socket(), tcp::socket::wait_write,
+                     [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
+                       if (!*alive || !c->open()) return;
+                       peer_of(c->peer()).write_armed = false;
+                       c->try_write();
+                       arm_write(c->peer());
+                     });
 }
 
 inline void tcp_transport::on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {
@@ -334,7 +335,7 @@ inline void tcp_transport::sleep_until(clock::time_point until) {
 
 inline void tcp_transport::wake() noexcept {
   try {
-    boost::asio::post(*io_, [this, alive = alive_] {
+    detail::post_to(*io_, [this, alive = alive_] {
       // On a caller's io_context nobody polls: the handler takes the turn.
       if (*alive && !own_io_) poll();
     });
@@ -347,7 +348,7 @@ inline void tcp_transport::wake() noexcept {
 inline void tcp_transport::schedule_turn() {
   if (own_io_ || turn_scheduled_) return;
   turn_scheduled_ = true;
-  boost::asio::post(*io_, [this, alive = alive_] {
+  detail::post_to(*io_, [this, alive = alive_] {
     if (!*alive) return;
     turn_scheduled_ = false;
     poll();
@@ -357,7 +358,7 @@ inline void tcp_transport::schedule_turn() {
 inline void tcp_transport::deadline_moved(clock::time_point t) {
   if (own_io_) return;
   deadline_timer_.expires_at(t);
-  deadline_timer_.async_wait([this, alive = alive_](const boost::system::error_code& cancelled) {
+  detail::when_expired(deadline_timer_, [this, alive = alive_](const boost::system::error_code& cancelled) {
     if (*alive && !cancelled) poll();
   });
 }

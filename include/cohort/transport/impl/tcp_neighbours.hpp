@@ -2,6 +2,7 @@
 // Bodies of transport/tcp.hpp: what it does with the ranks of its own host, and how it sleeps while they may write.
 #pragma once
 
+#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/tcp.hpp>
 
 #include <unistd.h>
@@ -74,14 +75,13 @@ inline void tcp_transport::agree_on_neighbours(const std::vector<std::vector<int
 }
 
 inline void tcp_transport::watch_mail() {
-  mail_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                    [this, alive = alive_](const boost::system::error_code& failure) {
-                      if (!*alive || failure) return;
-                      read_mail();
-                      watch_mail();
-                      // On a caller's io_context nobody polls: a letter is the sign that there is something to do.
-                      if (!own_io_) poll();
-                    });
+  detail::when_readable(*mail_, [this, alive = alive_](const boost::system::error_code& failure) {
+    if (!*alive || failure) return;
+    read_mail();
+    watch_mail();
+    // On a caller's io_context nobody polls: a letter is the sign that there is something to do.
+    if (!own_io_) poll();
+  });
 }
 
 inline void tcp_transport::read_mail() {

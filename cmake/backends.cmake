@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSL-1.0
+# A backend that needs a library of its own is a target of its own: cohort::mpi is cohort::cohort and MPI::MPI_CXX. The
+# target only names what it needs. Who installs this project needs none of it; who links the target must have found it:
+# find_package(cohort COMPONENTS mpi) does, and so does COHORT_WITH_MPI=ON in add_subdirectory.
+
+option(COHORT_WITH_MPI "Find MPI, for cohort::mpi" OFF)
+option(COHORT_WITH_NCCL "Find CUDA and NCCL, for cohort::nccl" OFF)
+
+set(cohort_needs_of_mpi MPI::MPI_CXX)
+set(cohort_needs_of_nccl NCCL::NCCL CUDA::cudart)
+
+set(cohort_backends "")  # those whose header is here
+foreach(backend IN ITEMS mpi nccl)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/include/cohort/backend/${backend}.hpp)
+    list(APPEND cohort_backends ${backend})
+    add_library(cohort_${backend} INTERFACE)
+    add_library(cohort::${backend} ALIAS cohort_${backend})
+    set_target_properties(cohort_${backend} PROPERTIES EXPORT_NAME ${backend})
+    target_link_libraries(cohort_${backend} INTERFACE cohort ${cohort_needs_of_${backend}})
+  endif()
+endforeach()
+
+if(COHORT_WITH_MPI)
+  set(MPI_CXX_SKIP_MPICXX ON)  # the C++ bindings, which MPI has withdrawn
+  find_package(MPI REQUIRED COMPONENTS CXX)
+endif()
+if(COHORT_WITH_NCCL)
+  if(NOT "nccl" IN_LIST cohort_backends)
+    message(FATAL_ERROR "COHORT_WITH_NCCL=ON, and this version of cohort has no NCCL backend: there is no "
+                        "include/cohort/backend/nccl.hpp. Leave the option off.")
+  endif()
+  list(APPEND CMAKE_MODULE_PATH ${PROJECT_SOURCE_DIR}/cmake)
+  find_package(CUDAToolkit REQUIRED)
+  find_package(NCCL 2.28 REQUIRED)
+endif()

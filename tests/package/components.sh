@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSL-1.0
+# components.sh refused|tools|mpi: the components of the installed package.
+source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
+here=$COHORT_SOURCE/tests/package
+work_in "components_$1"
+
+case $1 in
+  refused)
+    ask() {
+      cmake --fresh -S "$here/refused" -B . -G Ninja -DCMAKE_PREFIX_PATH="$COHORT_PREFIX" -DVERSION=0.1 "$@"
+    }
+    expect_refusal "component gpus needs another package: this one has the components \"mpi" ask -DCOMPONENTS=gpus
+    # An MPI that is not there: said so, and no trouble for who does not ask for it.
+    expect_refusal "component mpi needs an MPI library: install one" ask -DCOMPONENTS=mpi -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON
+    ask -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON || fail "cohort::cohort needs MPI"
+    ;;
+  tools)
+    [ -x "$COHORT_PREFIX/bin/cohort" ] || skip "the cohort program was not built (COHORT_BUILD_TOOLS=OFF)"
+    cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.24)
+project(tools LANGUAGES CXX)
+find_package(cohort 0.1 CONFIG REQUIRED COMPONENTS tools)
+get_target_property(program cohort::tool IMPORTED_LOCATION_RELEASE)
+if(NOT program)
+  get_target_property(program cohort::tool LOCATION)
+endif()
+execute_process(COMMAND ${program} run -n 2 -- "${CMAKE_COMMAND}" -E true COMMAND_ERROR_IS_FATAL ANY)
+END
+    cmake -S . -B build -G Ninja -DCMAKE_PREFIX_PATH="$COHORT_PREFIX"
+    ;;
+  mpi)
+    for flavour in openmpi mpich; do
+      command -v "mpicxx.$flavour" >/dev/null && command -v "mpirun.$flavour" >/dev/null && break
+      flavour=
+    done
+    [ -n "$flavour" ] || skip "neither Open MPI nor MPICH is here (Debian 12: apt-get install libopenmpi-dev openmpi-bin)"
+    mpirun=("mpirun.$flavour")
+    [ "$flavour" = mpich ] || mpirun+=(--allow-run-as-root --oversubscribe)
+    cmake -S "$here/over_mpi" -B . -G Ninja -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_PREFIX_PATH="$COHORT_PREFIX" \
+      -DMPI_CXX_COMPILER="mpicxx.$flavour"
+    cmake --build .
+    "${mpirun[@]}" -n 2 ./over_mpi
+    ;;
+  *) fail "unknown test $1" ;;
+esac

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSL-1.0
+# What a reader notices before the tests do: format, names, lengths of files, and warnings of the compilers that users have.
+#   style/format          clang-format 14 would change nothing (.clang-format), but for the files in unformatted.txt
+#   style/lengths         no file has more than 500 lines
+#   style/names           clang-tidy 14 finds no identifier against the rules (.clang-tidy)
+#   style/clang-16, -19   every header, in order and in reverse, with all warnings as errors
+# One line for each, "passed", "FAILED" or "SKIPPED: reason". The exit code is 1 when one has failed.
+#
+# Usage: tests/style/run.sh [CHECK...]     all of them without arguments
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+warnings=(-Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+failed=0
+
+# report NAME STATUS: what the check printed is in $scratch/log
+report() {
+  if [ "$2" -eq 0 ]; then
+    echo "style/$1: passed"
+  elif [ "$2" -eq 77 ]; then
+    echo "style/$1: SKIPPED: $(cat "$scratch/log")"
+  else
+    head -n 60 "$scratch/log"
+    echo "style/$1: FAILED"
+    failed=1
+  fi
+}
+
+sources() { find include tests tools examples benchmarks test_package -name '*.hpp' -o -name '*.cpp' -o -name '*.cuh' | sort; }
+
+# Debian names them with the version; elsewhere the plain name may be that version.
+program() {
+  if command -v "$1-$2"; then return; fi
+  "$1" --version 2>/dev/null | grep -q "version $2\." && command -v "$1"
+}
+
+check_format() {
+  local tool
+  tool=$(program clang-format 14) || { echo "no clang-format 14 here (Debian 12: apt-get install clang-format-14)"; return 77; }
+  # The first line of a mistake that must not compile is the text that is expected of the compiler.
+  sources | grep -v '^tests/compile_fail/' | xargs "$tool" --dry-run -Werror 2>&1 |
+    sed -n 's/^\([^ :]*\):[0-9]*:[0-9]*: error: .*/\1/p' | sort -u >"$scratch/found"
+  # Files from before this check, and what version 14 lays out badly (concepts, co_return a && b). The list only shrinks.
+  grep -v '^#' tests/style/unformatted.txt | sort -u >"$scratch/known"
+  comm -23 "$scratch/found" "$scratch/known" | sed 's/^/not formatted: clang-format-14 -i /' | tee "$scratch/new"
+  comm -13 "$scratch/found" "$scratch/known" | sed 's/^/formatted now, take it out of tests\/style\/unformatted.txt: /' |
+    tee "$scratch/gone"
+  [ ! -s "$scratch/new" ] && [ ! -s "$scratch/gone" ]
+}
+
+check_lengths() {
+  local long
+  long=$({ sources; find . -path ./build -prune -o \( -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name 'CMakeLists.txt' \) -print; } |
+    xargs wc -l | awk '$2 != "total" && $1 > 500')
+  [ -z "$long" ] || { echo "more than 500 lines:"; echo "$long"; return 1; }
+}
+
+# One source with every header that needs neither MPI nor CUDA.
+write_unit() {  # FILE SORT...
+  find include -name '*.hpp' | grep -vE '/(mpi|gpu)/|/backend/(mpi|nccl)\.hpp|/src\.hpp|/codec/cereal\.hpp' | "${@:2}" |
+    sed 's|^include/\(.*\)|#include <\1>|' >"$1"
+}
+
+check_names() {
+  local tool
+  tool=$(program clang-tidy 14) || { echo "no clang-tidy 14 here (Debian 12: apt-get install clang-tidy-14)"; return 77; }
+  write_unit "$scratch/names.cpp" sort
+  "$tool" --quiet --checks='-*,readability-identifier-naming' --warnings-as-errors='*' --config-file=.clang-tidy \
+    --header-filter='.*/include/cohort/.*' "$scratch/names.cpp" -- -std=c++20 -I include
+}
+
+check_clang() {
+  local compiler=clang++-$1
+  command -v "$compiler" >/dev/null || { echo "no $compiler here (Debian 12: apt-get install clang-$1)"; return 77; }
+  write_unit "$scratch/in_order.cpp" sort
+  write_unit "$scratch/in_reverse.cpp" sort -r
+  "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include "$scratch/in_order.cpp" &&
+    "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include "$scratch/in_reverse.cpp" || return 1
+  echo '#include <cohort/src.hpp>' >"$scratch/once.cpp"
+  "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include -DCOHORT_SEPARATE_COMPILATION "$scratch/once.cpp" || return 1
+}
+
+[ $# -gt 0 ] || set -- format lengths names clang-16 clang-19
+for check in "$@"; do
+  case $check in
+    format | lengths | names) "check_$check" ;;
+    clang-*) check_clang "${check#clang-}" ;;
+    *) echo "unknown check $check" && false ;;
+  esac >"$scratch/log" 2>&1
+  report "$check" $?
+done
+exit "$failed"
