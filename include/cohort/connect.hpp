@@ -24,10 +24,11 @@ struct connect_options {
   std::chrono::nanoseconds join_timeout = std::chrono::minutes{5};   ///< until every rank has come
   std::chrono::nanoseconds timeout = std::chrono::minutes{5};        ///< of an operation that is given none
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds{10};  ///< a rank silent for so long is given up
-  std::string bind_address{};  ///< where to listen; empty: the address from which rank 0 is reached
-  std::string algorithms{};    ///< "all_reduce=ring,...": the same on every rank
-  std::string tuning{};        ///< text or a file, see tuning.hpp; that of rank 0 holds for all
-  bool shared_memory = true;   ///< with the ranks of this host that allow it too; otherwise TCP to them as well
+  std::string bind_address{};        ///< where to listen; empty: the address from which rank 0 is reached
+  std::string algorithms{};          ///< "all_reduce=ring,...": the same on every rank
+  std::string tuning{};              ///< text or a file, see tuning.hpp; that of rank 0 holds for all
+  std::string congestion_control{};  ///< of the kernel, such as cubic; empty: reno on one host, else the host's own
+  bool shared_memory = true;         ///< with the ranks of this host that allow it too; otherwise TCP to them as well
 
   connect_options() = default;
 };
@@ -44,7 +45,8 @@ namespace detail {
 /// The options that this process's environment gives.
 ///
 /// Result: the launcher's variables, and COHORT_TIMEOUT, COHORT_JOIN_TIMEOUT, COHORT_PEER_TIMEOUT (seconds),
-///         COHORT_BIND_ADDRESS, COHORT_ALGORITHMS, COHORT_TUNING and COHORT_SHM (0 or 1)
+///         COHORT_BIND_ADDRESS, COHORT_ALGORITHMS, COHORT_TUNING, COHORT_TCP_CONGESTION and COHORT_SHM (0
+///         or 1)
 /// Errors: errc::bad_environment naming the variable
 [[nodiscard]] connect_options options_from_environment(const environment& env = environment{});
 

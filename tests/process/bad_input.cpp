@@ -101,6 +101,16 @@ TEST_CASE("bad input: an algorithm that does not exist is refused") {
   CHECK(contains(ranks[0].err, "\"rng\" is not an algorithm of all_reduce; these are "));
 }
 
+TEST_CASE("bad input: a congestion control that this host does not have is refused") {
+  const auto ranks = run_ranks(2, run_meeting, with({{"COHORT_TCP_CONGESTION", "renno"}}));
+  INFO(support::describe(ranks));
+  for (const auto& r : ranks) {
+    CHECK(r.exit_code == 1);
+    CHECK(contains(r.err, "congestion control \"renno\": "));
+    CHECK(contains(r.err, "; this host has: "));
+  }
+}
+
 TEST_CASE("bad input: two processes with one rank") {
   const auto ranks = run_ranks(
       3,

@@ -6,8 +6,15 @@
 
 #include <doctest/doctest.h>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
+#include <string>
+#include <utility>
 
 using namespace cohort;
 
@@ -40,8 +47,33 @@ task<int> more_than_two_gigabytes(communicator<cpu> world) {
   co_return 0;
 }
 
-void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>)) {
+/// How many of this process's connections have that congestion control.
+int connections_with(const std::string& wanted) {
+  int found = 0;
+  for (int fd = 3; fd < 256; ++fd) {
+    char name[32] = {};
+    socklen_t size = sizeof name - 1;
+    sockaddr_storage other{};
+    socklen_t length = sizeof other;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &length) != 0) continue;
+    if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0 && wanted == name) ++found;
+  }
+  return found;
+}
+
+template <int Reno, int Cubic>
+task<int> connections(communicator<cpu> world) {
+  int data = world.rank();
+  co_await world.broadcast(data, root{0});
+  const int reno = connections_with("reno");
+  const int cubic = connections_with("cubic");
+  std::printf("reno %d, cubic %d\n", reno, cubic);
+  co_return reno == Reno && cubic >= Cubic ? 0 : 1;
+}
+
+void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>), support::variables environment = {}) {
   support::rank_options options;
+  options.environment = std::move(environment);
   options.deadline = std::chrono::seconds{100};  // gigabytes, on a machine that has other things to do
   const auto results = support::run_ranks(
       n, [rank_main](int) { return run(rank_main); }, options);
@@ -61,4 +93,23 @@ TEST_CASE("point to point: a message of more than 2^31 bytes") {
 #else
   expect_all_end_well(2, more_than_two_gigabytes);
 #endif
+}
+
+TEST_CASE("point to point: the congestion control of a connection is Reno on one host, or what was asked for") {
+  // Connections of the launcher and of the liveness thread are as the host has them: none of Reno, unless all are.
+  char usual[32] = {};
+  socklen_t size = sizeof usual - 1;
+  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  REQUIRE(::getsockopt(probe, IPPROTO_TCP, TCP_CONGESTION, usual, &size) == 0);
+  const auto has = [probe](const std::string& name) {
+    return ::setsockopt(probe, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0;
+  };
+  const bool both = has("reno") && has("cubic") && std::string(usual) != "reno";
+  ::close(probe);
+  if (!both) {
+    MESSAGE("skipped: this host has no cubic beside reno, or uses reno everywhere");
+    return;
+  }
+  expect_all_end_well(2, connections<1, 0>, {{"COHORT_SHM", "0"}});
+  expect_all_end_well(2, connections<0, 1>, {{"COHORT_SHM", "0"}, {"COHORT_TCP_CONGESTION", "cubic"}});
 }

@@ -136,6 +136,7 @@ inline tuning join_world(any_store& store, transport::tcp_transport& endpoint, c
 
 COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io, any_store* store) {
   const deadline until = deadline_after(o.join_timeout);
+  transport::require_congestion_control(o.congestion_control);
   transport::tcp_settings s;
   s.rank = o.launch.rank;
   s.size = o.launch.world_size;
@@ -146,6 +147,7 @@ COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio:
   s.epoch = o.launch.epoch;
   s.peer_timeout = o.peer_timeout;
   s.shared_memory = o.shared_memory;
+  s.congestion_control = o.congestion_control;
   const boost::asio::ip::address address = s.bind_address;
   std::vector<int> members(static_cast<std::size_t>(s.size));
   for (int r = 0; r < s.size; ++r) members[static_cast<std::size_t>(r)] = r;
@@ -182,6 +184,7 @@ COHORT_DECL connect_options options_from_environment(const environment& env) {
   o.bind_address = env.get("COHORT_BIND_ADDRESS").value_or("");
   o.algorithms = env.get("COHORT_ALGORITHMS").value_or("");
   o.tuning = env.get("COHORT_TUNING").value_or("");
+  o.congestion_control = env.get("COHORT_TCP_CONGESTION").value_or("");
   if (const std::optional<std::string> shared = env.get("COHORT_SHM")) {
     if (*shared != "0" && *shared != "1") {
       throw error(errc::bad_environment, "COHORT_SHM=" + detail::quoted(*shared) +

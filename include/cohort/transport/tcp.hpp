@@ -9,6 +9,7 @@
 #include <cohort/transport/peer_connection.hpp>
 #include <cohort/transport/shm/stream.hpp>
 #include <cohort/transport/shm/window.hpp>
+#include <cohort/transport/tcp_congestion.hpp>
 #include <cohort/transport/tcp_doorway.hpp>
 #include <cohort/transport/tcp_monitor.hpp>
 #include <cohort/transport/tcp_stream.hpp>
@@ -45,6 +46,7 @@ struct tcp_settings {
   std::uint32_t epoch = 0;
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds{10};
   bool shared_memory = true;  ///< with the ranks of this host
+  std::string congestion_control{};
 };
 
 class tcp_transport final : public cpu_transport, private peer_connection_owner {

@@ -174,6 +174,7 @@ inline void tcp_transport::adopt(int rank_of_peer, tcp::socket socket) {
   peer& p = peer_of(rank_of_peer);
   boost::system::error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
+  choose_congestion_control(socket, settings_.congestion_control);
   socket.non_blocking(true, ignored);
   close_on_exec(socket.native_handle());
   auto stream = std::make_unique<tcp_stream>(std::move(socket));
