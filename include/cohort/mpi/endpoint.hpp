@@ -9,6 +9,7 @@
 #include <cohort/mpi/native_turn.hpp>
 #include <cohort/mpi/packet.hpp>
 #include <cohort/mpi/reduction.hpp>
+#include <cohort/transport/arrival.hpp>
 #include <cohort/transport/engine.hpp>
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/verdict.hpp>
@@ -123,8 +124,6 @@ class mpi_endpoint final : public engine {
   void refuse_departed(const request& r);
   [[nodiscard]] bool has_retired(std::uint64_t context, int world_rank) const;
   [[nodiscard]] bool others_retired(const group& g) const;
-  void keep(std::unique_ptr<early_message> message);
-  [[nodiscard]] request* match(const envelope& header);
   void post(int peer, const mpi_packet& p, const piece* pieces = nullptr, std::size_t n = 0);
   void post(int peer, mpi_packet p, const void* data, std::size_t bytes);
   void grant(request& receive, int source, std::uint64_t ticket);
@@ -192,6 +191,7 @@ class mpi_endpoint final : public engine {
 
   std::unordered_map<std::uint64_t, native_line> natives_{};
   std::vector<native_turn*> issued_{};
+  unsigned turns_for_natives_ = 0;
   struct comm_request {
     int leader;
     std::uint64_t context;

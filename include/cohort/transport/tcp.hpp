@@ -4,6 +4,7 @@
 // caller's io_context everything runs from its handlers.
 #pragma once
 
+#include <cohort/transport/arrival.hpp>
 #include <cohort/transport/cpu_transport.hpp>
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/peer_connection.hpp>
@@ -131,7 +132,6 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void start_local(request& send);
   void start_probe(request& probe);
   void start_posted(request& receive);
-  early_message& keep(std::unique_ptr<early_message> message);
   void refuse(const request& r, int culprit, errc code, std::string text);
   void suspect(int rank, std::string text);
   [[nodiscard]] bool is_gone(int rank) const;
@@ -144,8 +144,6 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void on_sent(request& r) override { complete(r); }
   void on_goodbye(peer_connection& c) override { check_departed(c.peer()); }
   inline void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
-
-  [[nodiscard]] request* match(const envelope& header);
 
   tcp_settings settings_;
   std::unique_ptr<boost::asio::io_context> own_io_;

@@ -12,11 +12,7 @@ namespace cohort::transport {
 
 inline void mpi_endpoint::entered(const call& c) {
   const group& g = c.home();
-  if (const early_message* const m = matcher_.conflicting(g.context(), c.sequence(), c.signature()); m != nullptr) {
-    report_mismatch(g, c.sequence(), m->header.source, errc::mismatch,
-                    describe_disagreement(g, rank(), c.signature(), m->header.source, m->header.call));
-    return;
-  }
+  if (contradicts_early(*this, matcher_, c)) return;
   const auto gone = retired_.find(g.context());
   if (gone == retired_.end()) return;
   const std::vector<retirement> all = gone->second.of;

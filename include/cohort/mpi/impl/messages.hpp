@@ -32,8 +32,7 @@ inline void mpi_endpoint::start(request& r) {
 }
 
 inline void mpi_endpoint::refuse(const request& r, int culprit, errc code, std::string text) {
-  const call& c = *r.owner->owner;
-  report_mismatch(c.home(), c.sequence(), culprit, code, std::move(text));
+  transport::refuse(*this, r, culprit, code, std::move(text));
 }
 
 inline bool mpi_endpoint::has_retired(std::uint64_t context, int world_rank) const {
@@ -352,34 +351,9 @@ inline void mpi_endpoint::handle(int source, const std::byte* data, std::size_t 
   }
 }
 
-// The posted receive of a message, when the two agree. A disagreement fails the communicator on every rank.
-inline request* mpi_endpoint::match(const envelope& header) {
-  request* const receive = matcher_.take_posted(header);
-  if (receive == nullptr) {
-    if (const group* const g = find(header.context); g != nullptr && !g->failure()) {
-      if (auto wrong = check_unexpected(*g, header)) {
-        report_mismatch(*g, header.sequence, header.source, errc::mismatch, std::move(*wrong));
-      }
-    }
-    return nullptr;
-  }
-  if (auto wrong = accept_delivery(receive->owner->owner->home(), header, *receive)) {
-    matcher_.post(*receive);
-    refuse(*receive, header.source, wrong->code, std::move(wrong->text));
-    return nullptr;
-  }
-  receive->header = header;
-  return receive;
-}
-
-inline void mpi_endpoint::keep(std::unique_ptr<early_message> message) {
-  const early_message& kept = matcher_.keep(std::move(message));
-  while (request* const probe = matcher_.take_probe(kept.header)) complete(*probe);
-}
-
 inline void mpi_endpoint::on_eager(const envelope& header, const std::byte* data) {
   const auto bytes = static_cast<std::size_t>(header.bytes);
-  if (request* const receive = match(header); receive != nullptr) {
+  if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr) {
     scatter_into(*receive, 0, data, bytes);
     return complete(*receive);
   }
@@ -389,16 +363,17 @@ inline void mpi_endpoint::on_eager(const envelope& header, const std::byte* data
   early->header = header;
   early->payload = scratch().take(bytes);
   if (bytes > 0) std::memcpy(early->payload.data(), data, bytes);
-  keep(std::move(early));
+  keep_early(*this, matcher_, std::move(early));
 }
 
 inline void mpi_endpoint::on_announce(const envelope& header, std::uint64_t ticket) {
-  if (request* const receive = match(header); receive != nullptr) return grant(*receive, header.source, ticket);
+  if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr)
+    return grant(*receive, header.source, ticket);
   if (const group* const g = find(header.context); g != nullptr && g->failure()) return;
   auto early = std::make_unique<early_message>();
   early->header = header;
   early->ticket = ticket;
-  keep(std::move(early));
+  keep_early(*this, matcher_, std::move(early));
 }
 
 inline void mpi_endpoint::on_grant(int source, const mpi_packet& p) {

@@ -17,8 +17,7 @@ inline void tcp_transport::start(request& r) {
 }
 
 inline void tcp_transport::refuse(const request& r, int culprit, errc code, std::string text) {
-  const call& c = *r.owner->owner;
-  report_mismatch(c.home(), c.sequence(), culprit, code, std::move(text));
+  transport::refuse(*this, r, culprit, code, std::move(text));
 }
 
 inline void tcp_transport::start_send(request& send) {
@@ -53,20 +52,14 @@ inline void tcp_transport::start_local(request& send) {
   if (send.header.bytes > local_eager_limit) {
     early->sender = &send;
     send.place = &matcher_;
-    keep(std::move(early));
+    keep_early(*this, matcher_, std::move(early));
     return;
   }
   early->payload = scratch().take(static_cast<std::size_t>(send.header.bytes));
   early->arrived = static_cast<std::size_t>(send.header.bytes);
   gather_from(send, early->payload.data());
-  keep(std::move(early));
+  keep_early(*this, matcher_, std::move(early));
   complete(send);
-}
-
-inline early_message& tcp_transport::keep(std::unique_ptr<early_message> message) {
-  early_message& kept = matcher_.keep(std::move(message));
-  while (request* const probe = matcher_.take_probe(kept.header)) complete(*probe);
-  return kept;
 }
 
 inline void tcp_transport::start_probe(request& probe) {
@@ -137,36 +130,10 @@ inline void tcp_transport::withdraw(request& r) {
   r.place = nullptr;
 }
 
-inline void tcp_transport::entered(const call& c) {
-  if (matcher_.nothing_early()) return;
-  const early_message* const m = matcher_.conflicting(c.home().context(), c.sequence(), c.signature());
-  if (m == nullptr) return;
-  report_mismatch(c.home(), c.sequence(), m->header.source, errc::mismatch,
-                  describe_disagreement(c.home(), rank(), c.signature(), m->header.source, m->header.call));
-}
-
-// The posted receive of a message, when the two agree. A disagreement fails the communicator on every rank.
-inline request* tcp_transport::match(const envelope& header) {
-  request* const receive = matcher_.take_posted(header);
-  if (receive == nullptr) {
-    if (const group* const g = find(header.context); g != nullptr && !g->failure()) {
-      if (auto wrong = check_unexpected(*g, header)) {
-        report_mismatch(*g, header.sequence, header.source, errc::mismatch, std::move(*wrong));
-      }
-    }
-    return nullptr;
-  }
-  if (auto wrong = accept_delivery(receive->owner->owner->home(), header, *receive)) {
-    matcher_.post(*receive);
-    refuse(*receive, header.source, wrong->code, std::move(wrong->text));
-    return nullptr;
-  }
-  receive->header = header;
-  return receive;
-}
+inline void tcp_transport::entered(const call& c) { static_cast<void>(contradicts_early(*this, matcher_, c)); }
 
 inline void tcp_transport::on_message(peer_connection& c, const envelope& header) {
-  if (request* const receive = match(header); receive != nullptr) {
+  if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr) {
     receive->place = &c;
     c.land_in(*receive);
     return;
@@ -177,11 +144,11 @@ inline void tcp_transport::on_message(peer_connection& c, const envelope& header
   early->header = header;
   early->origin = &c;
   early->payload = scratch().take(static_cast<std::size_t>(header.bytes));
-  c.land_in(keep(std::move(early)));
+  c.land_in(keep_early(*this, matcher_, std::move(early)));
 }
 
 inline void tcp_transport::on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) {
-  if (request* const receive = match(header); receive != nullptr) {
+  if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr) {
     c.grant(*receive, ticket);
     arm_write(c.peer());
     return;
@@ -191,7 +158,7 @@ inline void tcp_transport::on_announce(peer_connection& c, const envelope& heade
   early->header = header;
   early->origin = &c;
   early->ticket = ticket;
-  keep(std::move(early));
+  keep_early(*this, matcher_, std::move(early));
 }
 
 inline void tcp_transport::on_received(peer_connection&, request& r) { complete(r); }
