@@ -42,11 +42,11 @@ is_there() {
     clang-16 | clang-19) command -v "clang++-${1#clang-}" ;;
     clang-format-14 | clang-tidy-14) command -v "$1" || "${1%-14}" --version 2>&1 | grep -q 'version 14\.' ;;
     pkg-config | doxygen) command -v "$1" ;;
-    python3-venv) python3 -c 'import ensurepip, venv' ;;
+    python3-venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
     libcereal-dev) has_header cereal/cereal.hpp ;;
     libclang-rt-14-dev) [ -e "$(clang++ -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ] ;;
     *) die "is_there: unknown package $1" ;;
-  esac >/dev/null 2>&1
+  esac >/dev/null
 }
 
 # Prints those of PACKAGE... that are not there.

@@ -33,7 +33,7 @@ enum class errc : int {
   duplicate_rank,        ///< two processes claim the same rank
   world_size_mismatch,   ///< two processes disagree on the number of ranks
   wrong_job,             ///< a connection from another job, or from an older epoch
-  version_mismatch,      ///< two ranks speak different versions of the wire protocol
+  version_mismatch,      ///< two ranks are of different versions of the library or of its protocol
   protocol_error,        ///< bytes that no version of this protocol sends
   cannot_resolve,        ///< a host name has no address
   connection_refused,    ///< nothing listens at an address

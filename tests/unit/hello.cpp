@@ -76,23 +76,29 @@ TEST_CASE("hello: what is encoded is decoded, and its place on the wire is fixed
   const hello_bytes bytes = encode(sample());
   CHECK(decode_hello(bytes) == sample());
   CHECK(cohort::detail::as_text(bytes).substr(0, 8) == "cohort>\n");
-  CHECK(hex(std::span(bytes).subspan(8, 40)) ==
-        "01000000"  // version
-        "02"
-        "00"
-        "6712"  // role, reserved, port
-            +
-            [] {  // job
-              std::string job(8, '\0');
-              cohort::detail::put_little(reinterpret_cast<unsigned char*>(job.data()), job_id("run"));
-              return hex({reinterpret_cast<const unsigned char*>(job.data()), 8});
-            }() +
-            "03000000"
-            "63000000"  // epoch, pid
-            "08000000"
-            "05000000"
-            "02000000"
-            "01000000");  // world size, rank, target, lane
+  CHECK(protocol_version == COHORT_VERSION_MAJOR * 0x1000000u + COHORT_VERSION_MINOR * 0x10000u + protocol_revision);
+  CHECK(
+      hex(std::span(bytes).subspan(8, 40)) ==
+      [] {  // version
+        std::string version(4, '\0');
+        cohort::detail::put_little(reinterpret_cast<unsigned char*>(version.data()), protocol_version);
+        return hex({reinterpret_cast<const unsigned char*>(version.data()), 4});
+      }() +
+          "02"
+          "00"
+          "6712"  // role, reserved, port
+          +
+          [] {  // job
+            std::string job(8, '\0');
+            cohort::detail::put_little(reinterpret_cast<unsigned char*>(job.data()), job_id("run"));
+            return hex({reinterpret_cast<const unsigned char*>(job.data()), 8});
+          }() +
+          "03000000"
+          "63000000"  // epoch, pid
+          "08000000"
+          "05000000"
+          "02000000"
+          "01000000");  // world size, rank, target, lane
 }
 
 TEST_CASE("hello: each field that differs is named, with both values") {
@@ -103,7 +109,9 @@ TEST_CASE("hello: each field that differs is named, with both values") {
     change(h);
     return verdict_of(h);
   };
-  CHECK(changed([](hello& h) { h.version = 9; }) == hello_verdict{hello_field::version, 1, 9});
+  CHECK(changed([](hello& h) { h.version = 9; }) == hello_verdict{hello_field::version, protocol_version, 9});
+  // The same protocol, another minor version of the library.
+  CHECK(changed([](hello& h) { h.version += 0x10000; }).field == hello_field::version);
   CHECK(changed([](hello& h) { h.role = connection_role::store; }) == hello_verdict{hello_field::role, 2, 1});
   CHECK(changed([](hello& h) { h.job = 1; }).field == hello_field::job);
   CHECK(changed([](hello& h) { h.epoch = 2; }) == hello_verdict{hello_field::epoch, 3, 2});
@@ -141,6 +149,9 @@ TEST_CASE("hello: codes and words of the refusals") {
   CHECK(error_code_of(hello_field::magic) == errc::protocol_error);
   CHECK(error_code_of(hello_field::target) == errc::protocol_error);
   CHECK(explain({hello_field::world_size, 4, 3}) == "the world sizes differ: it has 4, this process has 3");
+  CHECK(
+      explain({hello_field::version, 0x00010001, 0x00020001}) ==
+      "it is cohort 0.1 (protocol 1), this process is cohort 0.2 (protocol 1): build every rank with the same version");
   CHECK(explain({hello_field::epoch, 4, 3}) == "it is in another epoch of the job: it has 4, this process has 3");
   CHECK(explain({hello_field::role, 1, 2}) == "it serves store connections, not data ones");
   CHECK(explain({hello_field::target, 1, 2}) == "it is rank 1, this process meant to reach rank 2");

@@ -7,6 +7,7 @@
 #include <cohort/detail/byte_codec.hpp>
 #include <cohort/detail/sha256.hpp>
 #include <cohort/error.hpp>
+#include <cohort/version.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +21,19 @@
 
 namespace cohort::transport {
 
-inline constexpr std::uint32_t protocol_version = 1;
+/// Ranks understand each other when they are of one library version, up to the patch level, and of one protocol: both
+/// are in the number that a hello begins with.
+inline constexpr std::uint32_t protocol_revision = 1;
+inline constexpr std::uint32_t protocol_version =
+    (std::uint32_t{COHORT_VERSION_MAJOR} << 24) | (std::uint32_t{COHORT_VERSION_MINOR} << 16) | protocol_revision;
+static_assert(COHORT_VERSION_MAJOR < 256 && COHORT_VERSION_MINOR < 256 && protocol_revision < 65536);
+
+/// "cohort 0.1 (protocol 1)", of the version in a hello
+[[nodiscard]] inline std::string version_in_words(std::int64_t version) {
+  return "cohort " + std::to_string(version >> 24 & 0xff) + "." + std::to_string(version >> 16 & 0xff) +
+         " (protocol " + std::to_string(version & 0xffff) + ")";
+}
+
 inline constexpr std::size_t hello_size = 96;
 using hello_bytes = std::array<unsigned char, hello_size>;
 
@@ -284,7 +297,8 @@ inline void put_proof(hello_bytes& bytes, const cohort::detail::sha256_digest& p
     case hello_field::magic:
       return "it does not recognise this connection as one of cohort";
     case hello_field::version:
-      return "it speaks another version of the protocol: " + both;
+      return "it is " + version_in_words(v.expected) + ", this process is " + version_in_words(v.found) +
+             ": build every rank with the same version";
     case hello_field::proof:
       if (v.expected == 0) return "it has no secret, this process has one: set COHORT_SECRET on every rank or on none";
       if (v.found == 0) return "it has a secret, this process has none: set COHORT_SECRET on every rank or on none";

@@ -4,6 +4,7 @@
 
 #include <cohort/detail/host_name.hpp>
 #include <cohort/mpi/endpoint.hpp>
+#include <cohort/version.hpp>
 
 #include <unistd.h>
 
@@ -13,7 +14,8 @@
 namespace cohort::transport {
 namespace detail_mpi {
 
-inline constexpr int protocol = 1;
+// The library's version up to the patch level, and that of the messages below.
+inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 1;
 
 [[nodiscard]] inline int rank_in(MPI_Comm comm) {
   int rank = 0;
@@ -41,9 +43,12 @@ inline mpi_endpoint::mpi_endpoint(MPI_Comm base, native_check check)
   int versions[2] = {detail_mpi::protocol, -detail_mpi::protocol};
   detail::check_mpi(MPI_Allreduce(MPI_IN_PLACE, versions, 2, MPI_INT, MPI_MAX, control_), "MPI_Allreduce");
   if (versions[0] != -versions[1]) {
-    throw error(errc::version_mismatch, "the ranks of this MPI job speak versions " + std::to_string(-versions[1]) +
-                                            " to " + std::to_string(versions[0]) +
-                                            " of the protocol: build all of them with one version of cohort");
+    const auto in_words = [](int v) {
+      return std::to_string(v / 1000000) + "." + std::to_string(v / 1000 % 1000) + " (protocol " +
+             std::to_string(v % 1000) + ")";
+    };
+    throw error(errc::version_mismatch, "the ranks of this MPI job are of cohort " + in_words(-versions[1]) + " to " +
+                                            in_words(versions[0]) + ": build all of them with one version");
   }
   void* limit = nullptr;
   int known = 0;
