@@ -85,7 +85,7 @@ int be_a_rank(const tune_options& options) {
 }  // namespace
 
 int tune_command(const std::vector<std::string>& words) {
-  CLI::App app{"Measures what messages cost, for COHORT_TUNING."};
+  CLI::App app{"Measures what messages cost between the ranks of a world, for COHORT_TUNING.", name};
   tune_options options;
   int ranks = 0;
   app.add_option("-n,--nproc", ranks,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Failures of ranks inside one process, with ranks that share a thread and with a thread for each: whoever waits is
 // told once, by whom and why, and nobody waits for ever.
+#include "../support/sanitizer.hpp"
 #include "../support/text.hpp"
 
 #include <doctest/doctest.h>
@@ -127,7 +128,9 @@ TEST_CASE("faults inproc: a rank drops an operation in flight") {
         auto all = tell_and_call_again(world, op, mine);
         co_await all;
       });
-      for (const int r : {0, 2, 3}) check_survivor(errors[static_cast<std::size_t>(r)], errc::aborted, 1, {"rank 1 dropped all_reduce #0 before it was complete", r == 3 ? "receive" : "all_reduce #0"});
+      for (const int r : {0, 2, 3})
+        check_survivor(errors[static_cast<std::size_t>(r)], errc::aborted, 1,
+                       {"rank 1 dropped all_reduce #0 before it was complete", r == 3 ? "receive" : "all_reduce #0"});
     }
   }
 }
@@ -140,7 +143,9 @@ TEST_CASE("faults inproc: a rank throws") {
       auto all = tell_and_call_again(world, op, mine);
       co_await all;
     });
-    for (const std::size_t r : {0U, 1U}) check_survivor(errors[r], errc::aborted, 2, {"barrier #0", "rank 2 ended with an exception: no bread in the house"});
+    for (const std::size_t r : {0U, 1U})
+      check_survivor(errors[r], errc::aborted, 2,
+                     {"barrier #0", "rank 2 ended with an exception: no bread in the house"});
   }
 }
 
@@ -153,7 +158,9 @@ TEST_CASE("faults inproc: a rank returns early while others are in a collective"
       auto all = tell_and_call_again(world, op, mine);
       co_await all;
     });
-    for (const std::size_t r : {1U, 2U}) check_survivor(errors[r], errc::peer_lost, 0, {"all_reduce #0", "rank 0 exited early: it has not called anything yet and left the world"});
+    for (const std::size_t r : {1U, 2U})
+      check_survivor(errors[r], errc::peer_lost, 0,
+                     {"all_reduce #0", "rank 0 exited early: it has not called anything yet and left the world"});
   }
 }
 
@@ -235,7 +242,8 @@ TEST_CASE("faults inproc: deadlines of messages and of collectives say what is m
       auto all = tell_and_call_again(world, op, mine);
       co_await all;
     });
-    for (const auto& each : errors) check_survivor(each, errc::timed_out, 0, {"receive of rank 2 from rank 0 with tag 5 timed out after 0.0"});
+    for (const auto& each : errors)
+      check_survivor(each, errc::timed_out, 0, {"receive of rank 2 from rank 0 with tag 5 timed out after 0.0"});
 
     const told late = run(how, 3, [](local_world& world, std::vector<error>& mine) -> task<> {
       int value = 0;
@@ -249,7 +257,9 @@ TEST_CASE("faults inproc: deadlines of messages and of collectives say what is m
       auto all = tell_and_call_again(world, op, mine);
       co_await all;
     });
-    for (const auto& each : late) check_survivor(each, errc::timed_out, 2, {"barrier #0 of rank 0 timed out after 0.0", "not arrived: rank 2 has not called anything yet"});
+    for (const auto& each : late)
+      check_survivor(each, errc::timed_out, 2,
+                     {"barrier #0 of rank 0 timed out after 0.0", "not arrived: rank 2 has not called anything yet"});
   }
 }
 
@@ -268,7 +278,9 @@ TEST_CASE("faults inproc: an exchange and a receive from anybody say what they m
       auto all = tell_and_call_again(world, op, mine);
       co_await all;
     });
-    for (const auto& each : errors) check_survivor(each, errc::timed_out, 1, {"exchange of rank 0 from rank 1 with tag 6 and to rank 1 with tag 6 timed out"});
+    for (const auto& each : errors)
+      check_survivor(each, errc::timed_out, 1,
+                     {"exchange of rank 0 from rank 1 with tag 6 and to rank 1 with tag 6 timed out"});
 
     const told any = run(how, 2, [](local_world& world, std::vector<error>& mine) -> task<> {
       int value = 0;
@@ -277,7 +289,8 @@ TEST_CASE("faults inproc: an exchange and a receive from anybody say what they m
       auto all = tell_and_call_again(world, op, mine);
       co_await all;
     });
-    for (const auto& each : any) check_survivor(each, errc::timed_out, -1, {"receive of rank 0 from any rank with any tag timed out"});
+    for (const auto& each : any)
+      check_survivor(each, errc::timed_out, -1, {"receive of rank 0 from any rank with any tag timed out"});
   }
 }
 
@@ -330,7 +343,8 @@ TEST_CASE("faults inproc: a functor throws on one rank") {
       auto one = tell(op, mine);
       co_await one;
     });
-    for (const std::size_t r : {0U, 1U, 2U}) check_survivor(errors[r], errc::user_function_failed, 3, {"a function of rank 3 threw: no such sum"});
+    for (const std::size_t r : {0U, 1U, 2U})
+      check_survivor(errors[r], errc::user_function_failed, 3, {"a function of rank 3 threw: no such sum"});
     REQUIRE(errors[3].size() == 1);
     CHECK(errors[3][0].condition() == errc::user_function_failed);
   }
@@ -377,6 +391,29 @@ TEST_CASE("faults inproc: as_result gives the code") {
       }
       CHECK(world.failed());
     });
+  }
+}
+
+TEST_CASE("faults inproc: a rank that leaves while another enters an operation is missed at once") {
+  // Between the end of its communicator and its leave the other comes to the operation that will never be.
+  for (int round = 0; round < (support::sanitized ? 300 : 3000); ++round) {
+    const told errors =
+        run(threading::thread_per_rank, 2, [round](local_world& world, std::vector<error>& mine) -> task<> {
+          std::vector<float> v(100);
+          co_await world.all_reduce(v, sum{});
+          if (world.rank() == 1) co_return;
+          auto alone = world.broadcast(v, root{0});  // needs nobody, if the other's leave is not known yet
+          auto told_alone = tell(alone, mine);
+          if (!co_await told_alone) co_return;
+          const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(round % 50 * 100);
+          while (std::chrono::steady_clock::now() < until) continue;
+          auto op = world.barrier(timeout{2s});
+          auto one = tell(op, mine);
+          co_await one;
+        });
+    REQUIRE(errors[0].size() == 1);
+    INFO(std::string(errors[0][0].what()));
+    REQUIRE(errors[0][0].condition() == errc::peer_lost);
   }
 }
 

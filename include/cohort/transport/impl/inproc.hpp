@@ -297,6 +297,8 @@ COHORT_DECL void inproc_endpoint::leave() {
   hub_->ranks_[index()] = nullptr;
   hub_->standings_[index()].left = true;
   hub_->somebody_left_ = true;
+  // Another rank may have come to an operation since this one's communicators ended.
+  hub_->refresh_standings();
   hub_->judge_departed();
   hub_->judge_departure_of(rank());
 }
