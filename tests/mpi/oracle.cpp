@@ -140,7 +140,8 @@ int main(int argc, char** argv) {
       co_await work;
       for (const operation_kind kind : p.kinds) {
         for (const algorithm how : algorithms_of(kind)) {
-          if (counts.of(kind, how) > 0) continue;
+          // A world of one carries some calls out at once, by no algorithm: their results are checked all the same.
+          if (counts.of(kind, how) > 0 || counts.only_worlds_of_one()) continue;
           std::fprintf(stderr, "%s by %s was not checked\n", std::string(name(kind)).c_str(),
                        std::string(to_string(how)).c_str());
           co_return 1;
