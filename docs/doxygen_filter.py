@@ -11,6 +11,13 @@ import sys
 HEADINGS = "Result|Shapes|Needs|Order|Completes|Errors|Cancels|Lifetime|Cost|Source|Example"
 
 
+def without_links(line):
+    """A form of address is no link to follow; what stands between backticks is none anyway."""
+    parts = line.split("`")
+    parts[::2] = [part.replace("file://", "file<span>:</span>//") for part in parts[::2]]
+    return "`".join(parts)
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         lines = file.read().splitlines()
@@ -21,7 +28,7 @@ def main():
         top.append(lines[at][2:].strip())
         at += 1
     if top:
-        out += ["/** @file", *[line.replace("file://", "file<span>:</span>//") for line in top], "*/"]
+        out += ["/** @file", *[without_links(line) for line in top], "*/"]
     for line in lines[at:]:
         heading = re.match(rf"^(\s*)/// ({HEADINGS}):\s*(.*)$", line)
         if heading:
@@ -31,8 +38,7 @@ def main():
             continue  # no part of the interface, and Doxygen makes dead links of them
         if "///" in line and not heading:
             line = re.sub(r"(///.*?)@", r"\1\\@", line)  # no command of Doxygen's
-        # A form of address, not a link to follow.
-        out.append(line if "`" in line else line.replace("file://", "file<span>:</span>//"))
+        out.append(without_links(line) if "///" in line else line)
     print("\n".join(out))
 
 
