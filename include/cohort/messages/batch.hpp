@@ -88,7 +88,7 @@ template <class Buffer, message_source Source>
 /// Messages in flight that were started together: an operation for each, in the order of the list, and one for all.
 ///
 /// Lifetime: destroying it with a message in flight aborts the communicator, as with any operation
-class [[nodiscard("messages that are dropped in flight abort their communicator: co_await the batch")]] message_batch {
+class [[nodiscard("messages that are dropped in flight abort their communicator: co_await its all()")]] message_batch {
  public:
   explicit message_batch(std::vector<operation<received>> each) noexcept : each_(std::move(each)) {}
 
