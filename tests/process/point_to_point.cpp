@@ -68,7 +68,7 @@ task<int> connections(communicator<cpu> world) {
   const int reno = connections_with("reno");
   const int cubic = connections_with("cubic");
   std::printf("reno %d, cubic %d\n", reno, cubic);
-  co_return reno == Reno && cubic >= Cubic ? 0 : 1;
+  co_return reno == Reno&& cubic >= Cubic ? 0 : 1;
 }
 
 void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>), support::variables environment = {}) {

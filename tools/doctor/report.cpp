@@ -142,10 +142,10 @@ std::string ending_text(const doctor_report& report) {
   if (report.exports.empty()) return text + "\n";
   const bool mends = std::any_of(report.findings.begin(), report.findings.end(),
                                  [](const finding& each) { return !each.line.empty(); });
-  text += mends                                  ? "; what may mend them:\n"
+  text += mends                                 ? "; what may mend them:\n"
           : report.verdict == severity::problem ? "; where the ranks were to meet:\n"
-          : report.world_size == 1 ? "; for ranks that shall meet on this host:\n"
-                                   : "; the same meeting, under any launcher:\n";
+          : report.world_size == 1              ? "; for ranks that shall meet on this host:\n"
+                                                : "; the same meeting, under any launcher:\n";
   for (const std::string& each : report.exports) text += each + "\n";
   return text;
 }
