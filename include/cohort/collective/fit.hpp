@@ -15,8 +15,8 @@ namespace cohort::collective {
 
 namespace detail {
 
-/// The fastest algorithm for a call; of those that are about equal the one that is listed first. Reductions that keep rank order must all
-/// combine by one tree over the ranks (see default_selection): the pairwise one does not.
+/// The fastest algorithm for a call; of those that are about equal the one that is listed first. Reductions that keep
+/// rank order must all combine by one tree over the ranks (see default_selection): the pairwise one does not.
 [[nodiscard]] inline std::optional<algorithm> fastest(operation_kind kind, std::size_t bytes, int ranks,
                                                       bool commutative, const link_costs& costs) {
   constexpr double worth_it = 0.98;  // less is rounding, or an algorithm that is the other at this size

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Calls that make memory reachable for the other ranks of this host. A base of communicator<Backend>; on a backend or in
-// a group without shared memory they do nothing but hold what they are given.
+// Calls that make memory reachable for the other ranks of this host. A base of communicator<Backend>; on a backend or
+// in a group without shared memory they do nothing but hold what they are given.
 #pragma once
 
 #include <cohort/collective/shared/open.hpp>
