@@ -75,7 +75,7 @@ void examine_network(const connect_options& o, deadline until, rank_record& mine
   }
   mine.add({severity::ok, "interfaces", mine.host + ": " + shown, {}, {}, {}});
   try {
-    mine.address = detail::listen_address(o, until).to_string();
+    mine.address = detail::listen_address(o.launch, o.bind_address, until).to_string();
   } catch (const error& e) {
     const bool unsafe = e.condition() == errc::insecure_network;
     mine.add({severity::problem,

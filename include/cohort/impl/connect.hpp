@@ -140,7 +140,7 @@ COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio:
   transport::tcp_settings s;
   s.rank = o.launch.rank;
   s.size = o.launch.world_size;
-  s.bind_address = listen_address(o, until);
+  s.bind_address = listen_address(o.launch, o.bind_address, until);
   s.host = this_process(o.launch.rank).host;
   s.run_id = o.launch.run_id;
   s.secret = o.launch.secret;

@@ -2,7 +2,6 @@
 // Where a rank listens, and where it finds rank 0. Part of the bodies of connect.hpp.
 #pragma once
 
-#include <cohort/connect.hpp>
 #include <cohort/detail/config.hpp>
 #include <cohort/error.hpp>
 #include <cohort/launch_info.hpp>
@@ -14,6 +13,7 @@
 #include <boost/asio/ip/udp.hpp>
 
 #include <chrono>
+#include <string>
 #include <thread>
 
 namespace cohort::detail {
@@ -45,15 +45,16 @@ namespace cohort::detail {
   }
 }
 
-[[nodiscard]] inline boost::asio::ip::address listen_address(const connect_options& o, deadline until) {
-  if (o.launch.world_size == 1) return boost::asio::ip::address_v4::loopback();
+[[nodiscard]] inline boost::asio::ip::address listen_address(const launch_info& info, const std::string& bind_address,
+                                                             deadline until) {
+  if (info.world_size == 1) return boost::asio::ip::address_v4::loopback();
   boost::asio::ip::address chosen = boost::asio::ip::address_v4::loopback();
-  if (!o.bind_address.empty()) {
-    chosen = transport::resolve(o.bind_address, 0, until).front().address();
-  } else if (!o.launch.master_addr.empty()) {
-    chosen = address_towards(find_master(o.launch, until));
+  if (!bind_address.empty()) {
+    chosen = transport::resolve(bind_address, 0, until).front().address();
+  } else if (!info.master_addr.empty()) {
+    chosen = address_towards(find_master(info, until));
   }
-  transport::require_safe_listener({chosen.to_string(), 0}, !o.launch.secret.empty(), o.launch.insecure_network);
+  transport::require_safe_listener({chosen.to_string(), 0}, !info.secret.empty(), info.insecure_network);
   return chosen;
 }
 
