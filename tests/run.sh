@@ -10,8 +10,9 @@
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
 #
-# Usage: tests/run.sh [--quick] [--no-install] [--jobs N]
+# Usage: tests/run.sh [--quick] [--minutes N] [--no-install] [--jobs N]
 #   --quick       the release lane only
+#   --minutes N   start no lane after so many minutes; those that are left are skipped by name
 #   --no-install  never call apt-get
 #   --jobs N      compilations and tests at a time (default: one a core, as far as memory allows)
 set -euo pipefail
@@ -23,11 +24,18 @@ usage() { sed -n '/^# Usage:/,/^[^#]/s/^# \{0,1\}//p' tests/run.sh; }
 
 quick=0
 install=1
+minutes=100000
 jobs=$(default_jobs)
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) quick=1 ;;
     --no-install) install=0 ;;
+    --minutes)
+      [ $# -ge 2 ] || die "--minutes: a number is missing"
+      minutes=$2
+      shift
+      ;;
+    --minutes=*) minutes=${1#--minutes=} ;;
     --jobs)
       [ $# -ge 2 ] || die "--jobs: a number is missing"
       jobs=$2
@@ -45,6 +53,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+[[ $minutes =~ ^[1-9][0-9]*$ ]] || die "--minutes: found \"$minutes\", expected a positive number"
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || die "--jobs: found \"$jobs\", expected a positive number"
 
 passed=0
@@ -172,7 +181,16 @@ run_arm64_lane() {
   run_script arm64 tests/arm64/run.sh build/release/tools/cohort
 }
 
-say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan clang style arm64'), $jobs at a time"
+# in_time FUNCTION LANE...: unless the time is over
+in_time() {
+  if [ "$SECONDS" -lt $((minutes * 60)) ]; then
+    "$@"
+  else
+    skip_lane "$2" "$((SECONDS / 60)) minutes have passed, and --minutes $minutes was given"
+  fi
+}
+
+say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan style arm64 clang'), $jobs at a time"
 install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
 install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
 install_missing libopenmpi-dev openmpi-bin || say "the tests of mpi/openmpi are left out: no Open MPI here"
@@ -185,11 +203,11 @@ install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be
 under=()
 run_lane release
 if [ "$quick" = 0 ]; then
-  run_sanitizer_lane asan address,undefined
-  run_sanitizer_lane tsan thread
-  run_clang_lane
-  run_style_lane
-  run_arm64_lane
+  in_time run_sanitizer_lane asan address,undefined
+  in_time run_sanitizer_lane tsan thread
+  in_time run_style_lane style
+  in_time run_arm64_lane arm64
+  in_time run_clang_lane clang
 fi
 
 say "summary, after $SECONDS s"
