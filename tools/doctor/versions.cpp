@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace cohort::tool {
@@ -16,7 +17,7 @@ namespace {
 // unloaded.
 class loaded_library {
  public:
-  explicit loaded_library(const char* name) : handle_(::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {}
+  explicit loaded_library(const char* name) : handle_(open(name)) {}
   explicit operator bool() const noexcept { return handle_ != nullptr; }
 
   template <class Function>
@@ -25,6 +26,12 @@ class loaded_library {
   }
 
  private:
+  [[nodiscard]] static void* open(const char* name) {
+    // UCX, which MPICH brings, would put itself into every call that maps memory: of this process, that only asks.
+    ::setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 0);
+    return ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  }
+
   void* handle_;
 };
 
