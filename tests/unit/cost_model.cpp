@@ -18,9 +18,12 @@
 #include <cohort/collective/schedule/scatter.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <deque>
+#include <iterator>
 #include <map>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -177,6 +180,29 @@ TEST_CASE("fit: at every size the table has an algorithm that is about as fast a
       }
     }
   }
+}
+
+TEST_CASE("fit: whatever messages cost, and for every number of ranks, there is room for the table") {
+  std::vector<selection_row> own;
+  for (const implementation& i : native_implementations) own.push_back({i.operation, 65536, 1, false, algorithm::native});
+  own.insert(own.end(), std::begin(default_selection), std::end(default_selection));
+  const selection_table with_natives(own, true);
+  std::mt19937 random(7);
+  const auto any = [&random](double from, double to) {
+    std::uniform_real_distribution<double> exponent(std::log(from), std::log(to));
+    return random() % 8 == 0 ? 0.0 : std::exp(exponent(random));
+  };
+  std::size_t most = 0;
+  for (int n = 0; n < 600; ++n) {
+    const link_costs c{any(1e-8, 1), any(1e-9, 1e-2), any(1e-12, 1e-4), any(1e-12, 1e-4)};
+    const int ranks = 2 + static_cast<int>(random() % (n % 4 == 0 ? 3000 : 40));
+    selection_table table;
+    REQUIRE_NOTHROW(table = fitted(with_natives, ranks, c));
+    most = std::max(most, table.rows().size());
+  }
+  CAPTURE(most);
+  CHECK(most > own.size() / 2);
+  CHECK(most <= selection_table::capacity);
 }
 
 TEST_CASE("fit: what does not commute is never combined in another order, and overrides stay") {

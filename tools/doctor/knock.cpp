@@ -127,16 +127,16 @@ progress advance(visit& v, std::string& why) {
   }
 }
 
-std::string overdue(const visit& v) {
+std::string what_is_overdue(const visit& v) {
   if (!v.connected) return "no answer to the connection within 5 s";
   return "it accepts the connection, but a message of 16 KiB does not come within 5 s: " +
          std::to_string(v.heard.size()) + " bytes have";
 }
 
-finding unreachable(const visit& v, const rank_record& mine, const std::string& host, const std::string& why) {
+finding unreachable(const visit& v, const rank_record& mine, const std::string& host, const std::string& why,
+                    bool overdue) {
   const std::string place = v.where.address().to_string();
-  const bool stuck = v.connected && why.find("16 KiB") != std::string::npos;
-  std::string advice = stuck
+  std::string advice = v.connected && overdue
                            ? "long packets are lost on the way: give both ends, and what is between, the same MTU"
                            : "let TCP connections through between the hosts of the job, at all ports: ranks listen at "
                              "ports that the system chooses";
@@ -157,8 +157,8 @@ finding unreachable(const visit& v, const rank_record& mine, const std::string& 
 std::vector<finding> visit_all(std::vector<visit> all, const rank_record& mine, const std::vector<std::string>& hosts) {
   std::vector<finding> findings;
   std::vector<visit> open;
-  const auto give_up = [&](const visit& v, const std::string& why) {
-    findings.push_back(unreachable(v, mine, hosts[static_cast<std::size_t>(v.rank)], why));
+  const auto give_up = [&](const visit& v, const std::string& why, bool overdue) {
+    findings.push_back(unreachable(v, mine, hosts[static_cast<std::size_t>(v.rank)], why, overdue));
   };
   while (!all.empty() || !open.empty()) {
     while (open.size() < most_at_once && !all.empty()) {
@@ -166,7 +166,7 @@ std::vector<finding> visit_all(std::vector<visit> all, const rank_record& mine, 
       all.pop_back();
       std::string why;
       if (begin(next, why) == progress::failed) {
-        give_up(next, why);
+        give_up(next, why, false);
       } else {
         open.push_back(std::move(next));
       }
@@ -180,9 +180,9 @@ std::vector<finding> visit_all(std::vector<visit> all, const rank_record& mine, 
     for (std::size_t i = 0; i < open.size(); ++i) {
       std::string why;
       progress now = waiting[i].revents == 0 ? progress::waits : advance(open[i], why);
-      if (now == progress::waits && std::chrono::steady_clock::now() > open[i].until)
-        now = failed(why, overdue(open[i]));
-      if (now == progress::failed) give_up(open[i], why);
+      const bool overdue = now == progress::waits && std::chrono::steady_clock::now() > open[i].until;
+      if (overdue) now = failed(why, what_is_overdue(open[i]));
+      if (now == progress::failed) give_up(open[i], why, overdue);
       if (now == progress::waits) left.push_back(std::move(open[i]));
     }
     open = std::move(left);

@@ -250,7 +250,6 @@ COHORT_DECL void inproc_endpoint::entered(const call& c) {
     return;
   }
   if (hub_->somebody_left_ || hub_->retiring_.contains(c.home().context())) {
-    hub_->refresh_standings();
     hub_->judge_departed();
   }
 }
@@ -297,8 +296,6 @@ COHORT_DECL void inproc_endpoint::leave() {
   hub_->ranks_[index()] = nullptr;
   hub_->standings_[index()].left = true;
   hub_->somebody_left_ = true;
-  // Another rank may have come to an operation since this one's communicators ended.
-  hub_->refresh_standings();
   hub_->judge_departed();
   hub_->judge_departure_of(rank());
 }
@@ -338,6 +335,7 @@ COHORT_DECL std::shared_ptr<const fault> inproc_hub::judge(fault f, const std::v
 }
 
 COHORT_DECL void inproc_hub::judge_departed() {
+  refresh_standings();  // ranks come to operations at any time
   const auto judged = [this](std::uint64_t context) { return verdicts_.contains(context); };
   while (auto f = judge_departures(standings_, judged)) spread(std::move(*f));
 }
