@@ -133,6 +133,31 @@ TEST_CASE("a rank that wakes up after it was given up learns that, and ends") {
   }
 }
 
+TEST_CASE("what the first rank found travels, though rank 0 was given up and came back") {
+  const meeting_point all_here(3);
+  support::rank_options options = with_peer_timeout("1");
+  options.signals = {{2, "wake it", 0, SIGCONT}};
+  const auto ranks = run_ranks(
+      3,
+      [&](int rank) {
+        // Rank 1 is slower to find out than rank 2, which has left when rank 0 speaks again.
+        if (rank == 1) ::setenv("COHORT_PEER_TIMEOUT", "5", 1);
+        const auto rank_main = [&](world_type world) -> task<> {
+          co_await world.barrier();
+          all_here.arrive_and_wait();
+          if (rank == 0) std::raise(SIGSTOP);
+          co_await call_until_failure(world);
+          if (rank == 2) std::puts("wake it");
+        };
+        return cohort::run(rank_main);
+      },
+      options);
+  check_survivors(ranks, {0}, {errc::peer_unresponsive, {0}, "all_reduce", {"rank 0 (", "has sent no heartbeat for 1."}});
+  INFO(support::describe(ranks));
+  CHECK(ranks[0].exit_code == 0);
+  CHECK(errors_of(ranks[0]).size() == 2);
+}
+
 TEST_CASE("a rank that computes for twice the peer timeout is slow, not dead") {
   for (const int slow : {0, 1}) {
     CAPTURE(slow);

@@ -266,6 +266,8 @@ inline void tcp_monitor::lose_server(errc code, const std::string& how) {
   f.culprit = 0;
   f.reporter = settings_.rank;
   f.text = "rank 0" + (host_.empty() ? std::string{} : " (" + host_ + ", pid " + std::to_string(host_pid_) + ")") + how;
+  // Should rank 0 only have been stopped, it tells those who have not noticed, and itself, before this rank leaves.
+  if (link_ && !link_->closed()) link_->send(monitor_message::report, encode_report(f, {}));
   listener_.on_verdict(std::make_shared<const fault>(std::move(f)));
 }
 
