@@ -184,7 +184,8 @@ TEST_CASE("fit: at every size the table has an algorithm that is about as fast a
 
 TEST_CASE("fit: whatever messages cost, and for every number of ranks, there is room for the table") {
   std::vector<selection_row> own;
-  for (const implementation& i : native_implementations) own.push_back({i.operation, 65536, 1, false, algorithm::native});
+  for (const implementation& i : native_implementations)
+    own.push_back({i.operation, 65536, 1, false, algorithm::native});
   own.insert(own.end(), std::begin(default_selection), std::end(default_selection));
   const selection_table with_natives(own, true);
   std::mt19937 random(7);

@@ -80,7 +80,10 @@ class selection_table {
   /// Needs: at most `capacity` rows, and for each operation that is asked for one that applies to every call
   ///        `natives`: whether the backend has collectives of its own, which rows and overrides may then name
   constexpr explicit selection_table(std::span<const selection_row> rows, bool natives = false) : natives_(natives) {
-    if (rows.size() > capacity) throw error(errc::invalid_argument, "a selection table has at most 64 rows");
+    if (rows.size() > capacity) {
+      throw error(errc::invalid_argument, "a selection table has at most " + std::to_string(capacity) +
+                                              " rows, found " + std::to_string(rows.size()));
+    }
     for (const selection_row& row : rows) rows_[row_count_++] = row;
   }
 

@@ -2,8 +2,8 @@
 // Bodies of transport/tcp.hpp: joining, connecting on demand, and the turn. tcp_messages.hpp has the messages.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/tcp.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 
 namespace cohort::transport {
 

@@ -2,8 +2,8 @@
 // Bodies of transport/tcp.hpp: what it does with the ranks of its own host, and how it sleeps while they may write.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/tcp.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 
 #include <unistd.h>
 
