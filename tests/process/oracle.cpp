@@ -93,3 +93,15 @@ TEST_CASE("oracle, processes: over IPv6") {
   on_processes(3, moving, movements, {{"MASTER_ADDR", "::1"}});
   on_processes(2, {}, thousands_of_sends, {{"MASTER_ADDR", "::1"}, {"COHORT_BIND_ADDRESS", "::1"}});
 }
+
+TEST_CASE("oracle, processes: what moves blocks, on several hosts") {
+  on_hosts([](const auto& move_in, int n) {
+    on_processes(n, moving, movements, {}, move_in);
+    const shared_counter arrivals;
+    const auto barriers = [&](checker<remote>& c) -> task<> {
+      auto matrix = barrier_matrix(c, arrivals.get(), 100);
+      co_await matrix;
+    };
+    on_processes(n, {operation_kind::barrier}, barriers, {}, move_in);
+  });
+}
