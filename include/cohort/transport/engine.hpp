@@ -200,6 +200,7 @@ class engine : public std::enable_shared_from_this<engine> {
   int turn_depth_ = 0;
   int spins_ = 50;
   int sleeps_due_ = 0;
+  int shared_core_ = 0;  // waits to come in which somebody else is taken to be on this core
   unsigned turns_ = 0;
   std::atomic<bool> attention_{false};
   clock::time_point next_deadline_ = clock::time_point::max();
@@ -213,7 +214,11 @@ template <class Done>
 void engine::drive_until(Done done) {
   // With more ranks than cores a pure spin costs milliseconds: after a few turns the core is offered to others.
   if (!done()) require_use("wait");
-  const int spins = spins_;
+  // Nor is there anything to spin for while another rank is on this core, which a scheduler may leave so for seconds.
+  constexpr int spins_on_shared_core = 8;
+  constexpr int waits_on_shared_core = 64;
+  constexpr auto shared_yield = std::chrono::microseconds{2};
+  const int spins = shared_core_ > 0 ? std::min(spins_, spins_on_shared_core) : spins_;
   constexpr auto patience = std::chrono::milliseconds{1};
   // A yield that takes longer has let somebody work who is no rank of this world. The kernel resumes a sleeper sooner.
   constexpr auto slow_yield = std::chrono::microseconds{300};
@@ -236,6 +241,8 @@ void engine::drive_until(Done done) {
     if (idle == spins + 1) idle_since = before;
     ::sched_yield();
     const clock::time_point after = clock::now();
+    if (after - before > shared_yield) shared_core_ = waits_on_shared_core;
+    else if (shared_core_ > 0) --shared_core_;
     if (after - before > slow_yield) sleeps_due_ = sleeps_after_slow_yield;
     if (after - idle_since < patience) continue;
     sleep(clock::time_point::max());
