@@ -25,9 +25,9 @@ class device_span {
   constexpr device_span() = default;
   constexpr device_span(T* data, std::size_t size) noexcept : data_(data), size_(size) {}
   /// From a span of the same elements that may be written.
-  constexpr device_span(const device_span<value_type>& other) noexcept
-    requires std::is_const_v<T>
-  : data_(other.data()), size_(other.size()) {}
+  template <class U>
+    requires(std::is_const_v<T> && std::same_as<const U, T>)
+  constexpr device_span(const device_span<U>& other) noexcept : data_(other.data()), size_(other.size()) {}
 
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
