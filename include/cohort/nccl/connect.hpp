@@ -25,6 +25,9 @@ struct nccl_options {
   std::optional<int> local_rank{};    ///< default: LOCAL_RANK and the like, as the launcher says
   std::chrono::nanoseconds timeout = std::chrono::minutes{5};  ///< for the meeting, and for on_host()
   std::string name = "world";                                  ///< that errors use
+
+  // A constructor, because g++ 12 destroys a temporary aggregate twice in a co_await expression.
+  nccl_options() = default;
 };
 
 namespace detail {

@@ -37,6 +37,13 @@ struct device_scratch {
   std::vector<device_buffer<std::byte>> kept{};
 };
 
+/// A second stream of the device, and two pairs of events, for folds that overlap with the wire.
+struct fold_overlap {
+  cohort::stream second{};
+  std::array<event, 2> exchanged{};
+  std::array<event, 2> combined{};
+};
+
 class nccl_party final : public device_party {
  public:
   using clock = std::chrono::steady_clock;
@@ -174,15 +181,9 @@ class nccl_party final : public device_party {
   [[nodiscard]] std::byte* result_scratch(cudaStream_t s, std::size_t bytes, const char* operation) {
     return scratch(s, bytes, operation, true);
   }
-  /// A second stream of the device, and two pairs of events, for folds that overlap with the wire.
-  struct pipeline {
-    cohort::stream second{};
-    std::array<event, 2> exchanged{};
-    std::array<event, 2> combined{};
-  };
-  [[nodiscard]] pipeline& overlap() {
-    if (!pipeline_) pipeline_.emplace();
-    return *pipeline_;
+  [[nodiscard]] fold_overlap& overlap() {
+    if (!overlap_) overlap_.emplace();
+    return *overlap_;
   }
 
   /// Refuses memory that this rank's device has not. Addresses that were found good are remembered.
@@ -231,7 +232,7 @@ class nccl_party final : public device_party {
   std::shared_ptr<poller> poller_{};
   event_pool events_{};
   std::vector<device_scratch> scratch_{};
-  std::optional<pipeline> pipeline_{};
+  std::optional<fold_overlap> overlap_{};
   std::array<const void*, 64> known_{};
 };
 

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSL-1.0
+// What must hold without a GPU: the library's errors are clean, and on every rank; the unique id can be made; ranks that
+// do not fit are refused with both sides named. Where there is a GPU, what needs none is checked all the same.
+#include <cohort/backend/nccl.hpp>
+#include <cohort/run_local.hpp>
+#include <cohort/store/memory_store.hpp>
+
+#include "support.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace cohort;
+using gpu_test::throws;
+using introduction = cohort::detail::nccl_introduction;
+
+void unique_id() {
+  ncclUniqueId a{};
+  ncclUniqueId b{};
+  EXPECT(ncclGetUniqueId(&a) == ncclSuccess && ncclGetUniqueId(&b) == ncclSuccess);
+  EXPECT(std::memcmp(&a, &b, sizeof a) != 0);
+  EXPECT(cohort::detail::nccl_version() >= NCCL_VERSION(2, 28, 0));
+  EXPECT(cohort::detail::nccl_version_text(22809) == "2.28.9");
+}
+
+/// Of four ranks that have everything: a device each.
+std::vector<introduction> four() {
+  std::vector<introduction> all(4);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    all[r].version = 22809;
+    all[r].device = static_cast<int>(r);
+    all[r].uuid[0] = static_cast<unsigned char>(r + 1);
+  }
+  return all;
+}
+
+void introductions() {
+  EXPECT((cohort::detail::check_introductions(four(), 2), true));
+  auto all = four();
+  all[3].version = 22907;
+  EXPECT(throws(errc::version_mismatch, [&] { cohort::detail::check_introductions(all, 1); }, "on rank 1 of 4",
+                "rank 0 has NCCL 2.28.9", "rank 3 has NCCL 2.29.7", "install one version"));
+  all = four();
+  all[2].uuid = all[0].uuid;
+  EXPECT(throws(errc::invalid_argument, [&] { cohort::detail::check_introductions(all, 3); },
+                "ranks 0 and 2 are on one GPU", "device{}"));
+  all = four();
+  all[1].cannot("cudaGetDeviceCount: no CUDA-capable device is detected");
+  EXPECT(throws(errc::bad_environment, [&] { cohort::detail::check_introductions(all, 0); },
+                "rank 1 cannot: cudaGetDeviceCount: no CUDA-capable device"));
+  introduction long_one;
+  long_one.cannot(std::string(1000, 'x'));
+  EXPECT(long_one.reason().size() == long_one.trouble.size() - 1);
+}
+
+void local_ranks() {
+  const auto of = [](const char* name, const char* value) {
+    return cohort::detail::local_rank_of_environment(
+        5, environment([=](const std::string& asked) -> std::optional<std::string> {
+          if (asked == name) return value;
+          return std::nullopt;
+        }));
+  };
+  EXPECT(of("LOCAL_RANK", "3") == 3 && of("SLURM_LOCALID", "2") == 2 && of("NOTHING", "1") == 5);
+  EXPECT(throws(errc::bad_environment, [&] { (void)of("LOCAL_RANK", "three"); }, "LOCAL_RANK=three", "device{}"));
+  EXPECT(throws(errc::bad_environment, [&] { (void)of("LOCAL_RANK", "-1"); }, "LOCAL_RANK=-1"));
+}
+
+void errors() {
+  EXPECT(cohort::detail::nccl_condition(ncclRemoteError) == errc::peer_lost);
+  EXPECT(cohort::detail::nccl_survives(ncclInvalidArgument) && !cohort::detail::nccl_survives(ncclRemoteError));
+  EXPECT(throws(errc::invalid_argument, [] { cohort::detail::check_nccl(ncclInvalidArgument, "ncclSend"); }, "ncclSend: "));
+  EXPECT(throws(errc::out_of_memory, [] { cohort::detail::check_cuda(cudaErrorMemoryAllocation, "cudaMalloc"); },
+                "cudaMalloc: out of memory (cudaErrorMemoryAllocation)"));
+  const communicator<nccl> nobody{std::shared_ptr<cohort::detail::nccl_party>()};
+  EXPECT(!nobody.is_member() && nobody.rank() == -1 && nobody.size() == 0);
+  EXPECT(throws(errc::not_a_member, [&] { (void)nobody.barrier(); }, "barrier", "is_member()"));
+  memory_store meeting;
+  EXPECT(throws(errc::invalid_argument, [&] { (void)connect<nccl>(meeting, 2, 2); }, "rank 2 of 2", "expected a rank of 0..1"));
+}
+
+void gate() {
+  cohort::detail::call_gate g;
+  EXPECT(g.enter() && g.enter());  // a call within a call
+  EXPECT(!g.enter_to_abort());
+  bool other = true;
+  std::thread([&] { other = g.enter(); }).join();
+  EXPECT(!other);
+  g.leave();
+  EXPECT(g.is_inside());
+  g.leave();
+  EXPECT(!g.is_inside() && g.enter_to_abort());
+  g.leave_after_abort();
+  std::thread([&] {
+    other = g.enter();
+    g.leave();
+  }).join();
+  EXPECT(other);
+}
+
+// Two ranks: both get the error, and it names a rank and says what to do.
+void connect_without_device() {
+  const std::vector<std::string> said = {"cannot: ", "reaches no GPU", "nvidia-smi"};
+  std::atomic<int> errors_seen{0};
+  const std::vector<int> codes = run_local(2, [&](communicator<inproc> world) -> task<> {
+    bool good = false;
+    try {
+      auto gpus = co_await connect<nccl>(world);
+      good = gpu_test::has_device();  // two ranks on one device would have been refused
+    } catch (const error& e) {
+      const std::string_view text = e.what();
+      good = true;
+      if (!gpu_test::has_device()) {
+        good = e.condition() == errc::bad_environment && e.operation() == "connect<nccl>" && e.rank() == world.rank();
+        for (const std::string& part : said) good = good && text.find(part) != std::string_view::npos;
+      }
+      if (!good) std::printf("  rank %d: %s\n", world.rank(), e.what());
+    }
+    if (good) ++errors_seen;
+  });
+  EXPECT(codes == std::vector<int>(2, 0) && errors_seen == 2);
+  if (gpu_test::has_device()) return;
+  memory_store meeting;
+  std::vector<std::thread> ranks;
+  std::atomic<int> good{0};
+  for (int r = 0; r < 2; ++r) {
+    ranks.emplace_back([&, r] {
+      memory_store mine = meeting;
+      if (throws(errc::bad_environment, [&] { (void)connect<nccl>(mine, r, 2); }, "rank 0 cannot: ", "reaches no GPU")) ++good;
+    });
+  }
+  for (auto& t : ranks) t.join();
+  EXPECT(good == 2);
+  EXPECT(throws(errc::bad_environment, [] { (void)device_count(); }, "cudaGetDeviceCount", "CUDA_VISIBLE_DEVICES"));
+  EXPECT(throws(errc::bad_environment, [] { device_buffer<float> b(16); }, "no GPU"));
+  EXPECT(throws(errc::bad_environment, [] { pinned_buffer<float> b(16); }, "pinned_buffer"));
+  EXPECT(throws(errc::bad_environment, [] { stream s; }, "cudaStreamCreate"));
+  cohort::detail::flag_writer writer;
+  EXPECT(!writer.available() && !writer.missing().empty());
+}
+
+}  // namespace
+
+int main() {
+  std::setvbuf(stdout, nullptr, _IONBF, 0);
+  unique_id();
+  introductions();
+  local_ranks();
+  errors();
+  gate();
+  connect_without_device();
+  return gpu_test::conclude("no_device");
+}
