@@ -101,5 +101,22 @@ constexpr bool check_device_output() noexcept {
   return true;
 }
 
+/// The element type of an input and an output, both of which have been refused if they are not right.
+template <class In, class Out>
+[[nodiscard]] constexpr auto checked_device_pair() noexcept {
+  check_device_buffer<In>();
+  check_device_output<Out>();
+  if constexpr (device_range<std::remove_reference_t<In>> && device_range<std::remove_reference_t<Out>>) {
+    static_assert(std::is_same_v<device_element_t<In>, device_element_t<Out>>,
+                  "cohort: input and output have different element types: elements travel as they are, so convert on one "
+                  "side before the call");
+    return std::type_identity<device_element_t<Out>>{};
+  } else {
+    return std::type_identity<char>{};
+  }
+}
+template <class In, class Out>
+using checked_device_element = typename decltype(checked_device_pair<In, Out>())::type;
+
 }  // namespace detail
 }  // namespace cohort

@@ -13,15 +13,6 @@
 
 namespace cohort::detail {
 
-/// Both name elements of one type.
-template <class A, class B>
-constexpr bool check_same_device_element() noexcept {
-  static_assert(std::is_same_v<A, B>,
-                "cohort: input and output have different element types: elements travel as they are, so convert on one "
-                "side before the call");
-  return true;
-}
-
 template <class Communicator>
 class nccl_move_calls {
  public:
@@ -256,13 +247,7 @@ class nccl_move_calls {
   [[nodiscard]] const nccl_front& calls() const noexcept { return static_cast<const Communicator&>(*this).calls(); }
 
   template <class In, class Out>
-  struct checked_pair {
-    static constexpr bool buffers = check_device_buffer<In>() && check_device_output<Out>();
-    using type = device_element_t<Out>;
-    static constexpr bool same = check_same_device_element<device_element_t<In>, type>();
-  };
-  template <class In, class Out>
-  using checked = typename checked_pair<In, Out>::type;
+  using checked = checked_device_element<In, Out>;
 
   template <class T>
   void check_both(const char* operation, device_span<const T> in, device_span<T> out) const {

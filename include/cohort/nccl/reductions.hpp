@@ -172,13 +172,7 @@ class nccl_reduction_calls {
   [[nodiscard]] const nccl_front& calls() const noexcept { return static_cast<const Communicator&>(*this).calls(); }
 
   template <class In, class Out>
-  struct checked_pair {
-    static constexpr bool buffers = check_device_buffer<In>() && check_device_output<Out>();
-    using type = device_element_t<Out>;
-    static constexpr bool same = check_same_device_element<device_element_t<In>, type>();
-  };
-  template <class In, class Out>
-  using checked = typename checked_pair<In, Out>::type;
+  using checked = checked_device_element<In, Out>;
 
   /// `place`: where in `in` the result may lie.
   template <class T>
