@@ -59,7 +59,7 @@ check_lengths() {
 
 # One source with every header that needs neither MPI nor CUDA.
 write_unit() {  # FILE SORT...
-  find include -name '*.hpp' | grep -vE '/(mpi|gpu)/|/backend/(mpi|nccl)\.hpp|/src\.hpp|/codec/cereal\.hpp' | "${@:2}" |
+  find include -name '*.hpp' | grep -vE '/(mpi|gpu|nccl)/|/backend/(mpi|nccl)\.hpp|/src\.hpp|/codec/cereal\.hpp' | "${@:2}" |
     sed 's|^include/\(.*\)|#include <\1>|' >"$1"
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
-# expect_link_error.sh MISSING_OBJECT FOLD_OBJECT PROGRAM COMPILER [FLAG...]
+# expect_link_error.sh MISSING_OBJECT FOLD_OBJECT PROGRAM COMPILER [LIBRARY...]
 # MISSING_OBJECT alone must not link, and the linker must name the line that is missing; with FOLD_OBJECT it links, and
 # the program runs. FOLD_OBJECT may be "-" where there is no nvcc: then only the first half is shown, and it is said.
 set -eu
@@ -9,9 +9,10 @@ export LC_ALL
 missing=$1
 fold=$2
 program=$3
-shift 3
+compiler=$4
+shift 4
 
-if output=$("$@" "$missing" -o "$program" 2>&1); then
+if output=$("$compiler" "$missing" -o "$program" "$@" 2>&1); then
   echo "it links without the fold"
   exit 1
 fi
@@ -28,5 +29,5 @@ esac
   echo "SKIPPED: linking with the fold: no nvcc here"
   exit 77
 }
-"$@" "$missing" "$fold" -o "$program"
+"$compiler" "$missing" "$fold" -o "$program" "$@"
 "$program"
