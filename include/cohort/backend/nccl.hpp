@@ -99,7 +99,8 @@ class [[nodiscard]] communicator<nccl> : public detail::nccl_message_calls<commu
   void abort() const {
     front_.require_member("abort");
     auto& p = *front_.party();
-    static_cast<void>(p.abort(p.make_failure(errc::cancelled, "abort", "abort() was called")));
+    const detail::nccl_entry inside(p, "abort");
+    p.fail(p.make_failure(errc::cancelled, "abort", "abort() was called"));
   }
 
   /// Memory that is registered with all ranks.

@@ -16,10 +16,12 @@ class guardian {
 
   /// What has failed, if something has. Any thread; does not wait.
   [[nodiscard]] virtual std::exception_ptr failure() noexcept = 0;
-  /// Ends what is in flight, for this reason. Any thread; does not wait.
+  /// Notes that what is in flight is to be ended, for this reason. Any thread; does not wait.
   ///
-  /// Result: false if the guardian's own thread is inside a call: to be tried again
-  [[nodiscard]] virtual bool abort(std::exception_ptr why) noexcept = 0;
+  /// Result: false if the guardian's own thread is inside a call: to be tried again. After true, finish_abort() is due
+  [[nodiscard]] virtual bool begin_abort(std::exception_ptr why) noexcept = 0;
+  /// Ends it. The same thread; may wait for the device.
+  virtual void finish_abort() noexcept = 0;
 };
 
 }  // namespace cohort::detail

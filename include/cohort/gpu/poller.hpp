@@ -166,12 +166,15 @@ class poller_core {
       }
       if (!why && now >= m.until && !m.finished()) why = too_late(m);
       if (why && (!m.raised_flag || !m.raised_flag->raised())) {
-        // What is in flight would hold the stream for ever. If the guardian is busy, again in a moment.
-        if (m.behind && !m.behind->abort(why)) {
+        // What is in flight would hold the stream for ever. If the guardian is busy, again in a moment. Whoever waits is
+        // told first: aborting may have to wait for other work of the device.
+        const std::shared_ptr<guardian> behind = m.behind;
+        if (behind && !behind->begin_abort(why)) {
           ++i;
           continue;
         }
         end(waiting, i, why);
+        if (behind) behind->finish_abort();
         moved = true;
       } else {
         ++i;

@@ -62,6 +62,8 @@ template <class... Options>
 class nccl_entry {
  public:
   nccl_entry(nccl_party& p, const char* operation) : party_(&p) {
+    // Before the gate, which is closed for as long as aborting takes.
+    if (p.failed()) [[unlikely]] refuse_failed(p, operation);
     if (!p.gate().enter()) {
       p.refuse(errc::concurrent_use, operation,
                "another thread is inside a call of the same communicator: make calls from one thread at a time");

@@ -79,12 +79,14 @@ class nccl_party final : public device_party {
     if (nccl_survives(code)) return nullptr;
     return make_failure(nccl_condition(code), "", nccl_sentence(code, "NCCL's own thread", nullptr));
   }
-  [[nodiscard]] bool abort(std::exception_ptr why) noexcept override {
+  [[nodiscard]] bool begin_abort(std::exception_ptr why) noexcept override {
     if (!gate_.enter_to_abort()) return false;
     note_failure(std::move(why));
+    return true;
+  }
+  void finish_abort() noexcept override {
     comm_.abort();
     gate_.leave_after_abort();
-    return true;
   }
 
   // --- device_party
