@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
       std::puts("several ranks need a file to meet at: give its name");
       return 2;
     }
-    cohort::any_store meeting = me.world_size > 1 ? cohort::any_store(cohort::file_store(argv[1]))
-                                                  : cohort::any_store(cohort::memory_store());
+    cohort::any_store meeting =
+        me.world_size > 1 ? cohort::any_store(cohort::file_store(argv[1])) : cohort::any_store(cohort::memory_store());
     auto rank_main = measure(cohort::connect<cohort::nccl>(meeting, me.rank, me.world_size));
     cohort::sync_wait(rank_main);
   } catch (const std::exception& e) {

@@ -102,8 +102,8 @@ void fold_of(const char* type, const Op& op, cudaStream_t s) {
     });
     print("fold by DeviceFor::Bulk, " + name, moved / by_bulk / 1e12, "TB/s");
     const double fused = device_seconds(s, [&] {
-      cohort::launch_fused_fold<cohort::accumulator_t<Op, T>>(from, out.data(), count, cohort::sum{}, cohort::unchanged{},
-                                                              cohort::unchanged{}, {}, s);
+      cohort::launch_fused_fold<cohort::accumulator_t<Op, T>>(from, out.data(), count, cohort::sum{},
+                                                              cohort::unchanged{}, cohort::unchanged{}, {}, s);
     });
     print("fold by a kernel of its own, " + name, moved / fused / 1e12, "TB/s");
     const double pairs = device_seconds(s, [&] {
@@ -161,20 +161,31 @@ void optimiser() {
   const auto begin = [&] {
     cohort::begin_adamw(state.device_view(), device_span<const float>(norm.data(), 1), settings, s.get());
   };
-  const double fused = device_seconds(s.get(), [&] {
-    cohort::launch_fused_fold<float>(from, g.data(), n, cohort::sum{}, cohort::unchanged{}, cohort::times{0.25f}, into, s.get());
-    begin();
-    cohort::launch_adamw(b, std::as_const(state).device_view(), settings, s.get());
-  }, 3);
-  const double separate = device_seconds(s.get(), [&] {
-    cohort::launch_fused_fold<float>(from, g.data(), n, cohort::sum{}, cohort::unchanged{}, cohort::unchanged{}, {}, s.get());
-    cohort::launch_fused_fold<float>(of_gradient, g.data(), n, cohort::sum{}, cohort::unchanged{}, cohort::times{0.25f}, {}, s.get());
-    cohort::launch_fused_fold<float>(of_gradient, g.data(), n, cohort::sum{}, cohort::unchanged{}, cohort::unchanged{}, into, s.get());
-    begin();
-    scale_pass<<<static_cast<unsigned>(n / 4 / 256), 256, 0, s.get()>>>(g.data(), state.data(), n);
-    cohort::launch_adamw(b, std::as_const(state).device_view(), settings, s.get());
-    cohort::launch_fused_fold<float>(of_weight, low.data(), n, cohort::sum{}, cohort::unchanged{}, cohort::unchanged{}, {}, s.get());
-  }, 3);
+  const double fused = device_seconds(
+      s.get(),
+      [&] {
+        cohort::launch_fused_fold<float>(from, g.data(), n, cohort::sum{}, cohort::unchanged{}, cohort::times{0.25f},
+                                         into, s.get());
+        begin();
+        cohort::launch_adamw(b, std::as_const(state).device_view(), settings, s.get());
+      },
+      3);
+  const double separate = device_seconds(
+      s.get(),
+      [&] {
+        cohort::launch_fused_fold<float>(from, g.data(), n, cohort::sum{}, cohort::unchanged{}, cohort::unchanged{}, {},
+                                         s.get());
+        cohort::launch_fused_fold<float>(of_gradient, g.data(), n, cohort::sum{}, cohort::unchanged{},
+                                         cohort::times{0.25f}, {}, s.get());
+        cohort::launch_fused_fold<float>(of_gradient, g.data(), n, cohort::sum{}, cohort::unchanged{},
+                                         cohort::unchanged{}, into, s.get());
+        begin();
+        scale_pass<<<static_cast<unsigned>(n / 4 / 256), 256, 0, s.get()>>>(g.data(), state.data(), n);
+        cohort::launch_adamw(b, std::as_const(state).device_view(), settings, s.get());
+        cohort::launch_fused_fold<float>(of_weight, low.data(), n, cohort::sum{}, cohort::unchanged{},
+                                         cohort::unchanged{}, {}, s.get());
+      },
+      3);
   print("average, norm, clip, AdamW, cast: fused", fused * 1e3, "ms");
   print("average, norm, clip, AdamW, cast: separate passes", separate * 1e3, "ms");
   print("separate passes over fused", separate / fused, "times");
@@ -193,7 +204,10 @@ void wrapper() {
   const cohort::on here{s};
   device_buffer<float> a(1024), b(1024);
   const auto av = a.device_view();
-  print("a call in place in a world of one, no NCCL", host_nanoseconds(s.get(), [&] { (void)world.all_reduce(av, cohort::sum{}, here); }, 10000, 50), "ns");
+  print("a call in place in a world of one, no NCCL",
+        host_nanoseconds(
+            s.get(), [&] { (void)world.all_reduce(av, cohort::sum{}, here); }, 10000, 50),
+        "ns");
   const ncclComm_t comm = world.native_handle();
   const auto both = [&](const auto& g) {
     (void)g.send(a, cohort::to{0}, here);
@@ -247,16 +261,24 @@ void await() {
   await_by("polling an event", s.get(), [&] {
     auto e = std::make_shared<cohort::detail::event>();
     e->record(s.get());
-    return [e] { while (e->query() == cudaErrorNotReady) {} };
+    return [e] {
+      while (e->query() == cudaErrorNotReady) {}
+    };
   });
   await_by("cudaLaunchHostFunc", s.get(), [&] {
     auto done = std::make_shared<std::atomic<bool>>(false);
-    check_cuda(cudaLaunchHostFunc(s.get(), [](void* p) { static_cast<std::atomic<bool>*>(p)->store(true); }, done.get()), "");
-    return [done] { while (!done->load()) {} };
+    check_cuda(cudaLaunchHostFunc(
+                   s.get(), [](void* p) { static_cast<std::atomic<bool>*>(p)->store(true); }, done.get()),
+               "");
+    return [done] {
+      while (!done->load()) {}
+    };
   });
   await_by("on_host, ready() polled", s.get(), [&] {
     auto w = std::make_shared<cohort::host_wait>(cohort::on_host(world.enqueued(cohort::on{s})));
-    return [w] { while (!w->ready()) {} };
+    return [w] {
+      while (!w->ready()) {}
+    };
   });
   await_by("on_host, wait()", s.get(), [&] {
     auto w = std::make_shared<cohort::host_wait>(cohort::on_host(world.enqueued(cohort::on{s})));
@@ -271,10 +293,12 @@ void graph() {
   device_buffer<float> a(1 << 16), b(1 << 16);
   const auto step = [&] {
     for (int i = 0; i < 100; ++i) {
-      (void)world.group([&](const auto& g) {
-        (void)g.send(a, cohort::to{0}, here);
-        (void)g.recv(b, cohort::from{0}, here);
-      }, here);
+      (void)world.group(
+          [&](const auto& g) {
+            (void)g.send(a, cohort::to{0}, here);
+            (void)g.recv(b, cohort::from{0}, here);
+          },
+          here);
     }
   };
   step();
@@ -288,7 +312,8 @@ void graph() {
   check_cuda(cudaGraphLaunch(ready, s.get()), "cudaGraphLaunch");
   s.synchronize();
   const double eager = host_nanoseconds(s.get(), step, 1, 30);
-  const double captured = host_nanoseconds(s.get(), [&] { check_cuda(cudaGraphLaunch(ready, s.get()), "cudaGraphLaunch"); }, 1, 30);
+  const double captured = host_nanoseconds(
+      s.get(), [&] { check_cuda(cudaGraphLaunch(ready, s.get()), "cudaGraphLaunch"); }, 1, 30);
   print("a step of 100 collectives, eager", eager / 1e3, "host us");
   print("a step of 100 collectives, captured", captured / 1e3, "host us");
   print("eager over captured", eager / captured, "times");

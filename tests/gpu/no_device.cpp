@@ -42,16 +42,19 @@ void introductions() {
   EXPECT((cohort::detail::check_introductions(four(), 2), true));
   auto all = four();
   all[3].version = 22907;
-  EXPECT(throws(errc::version_mismatch, [&] { cohort::detail::check_introductions(all, 1); }, "on rank 1 of 4",
-                "rank 0 has NCCL 2.28.9", "rank 3 has NCCL 2.29.7", "install one version"));
+  EXPECT(throws(
+      errc::version_mismatch, [&] { cohort::detail::check_introductions(all, 1); }, "on rank 1 of 4",
+      "rank 0 has NCCL 2.28.9", "rank 3 has NCCL 2.29.7", "install one version"));
   all = four();
   all[2].uuid = all[0].uuid;
-  EXPECT(throws(errc::invalid_argument, [&] { cohort::detail::check_introductions(all, 3); },
-                "ranks 0 and 2 are on one GPU", "device{}"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { cohort::detail::check_introductions(all, 3); }, "ranks 0 and 2 are on one GPU",
+      "device{}"));
   all = four();
   all[1].cannot("cudaGetDeviceCount: no CUDA-capable device is detected");
-  EXPECT(throws(errc::bad_environment, [&] { cohort::detail::check_introductions(all, 0); },
-                "rank 1 cannot: cudaGetDeviceCount: no CUDA-capable device"));
+  EXPECT(throws(
+      errc::bad_environment, [&] { cohort::detail::check_introductions(all, 0); },
+      "rank 1 cannot: cudaGetDeviceCount: no CUDA-capable device"));
   introduction long_one;
   long_one.cannot(std::string(1000, 'x'));
   EXPECT(long_one.reason().size() == long_one.trouble.size() - 1);
@@ -66,21 +69,27 @@ void local_ranks() {
         }));
   };
   EXPECT(of("LOCAL_RANK", "3") == 3 && of("SLURM_LOCALID", "2") == 2 && of("NOTHING", "1") == 5);
-  EXPECT(throws(errc::bad_environment, [&] { (void)of("LOCAL_RANK", "three"); }, "LOCAL_RANK=three", "device{}"));
-  EXPECT(throws(errc::bad_environment, [&] { (void)of("LOCAL_RANK", "-1"); }, "LOCAL_RANK=-1"));
+  EXPECT(throws(
+      errc::bad_environment, [&] { (void)of("LOCAL_RANK", "three"); }, "LOCAL_RANK=three", "device{}"));
+  EXPECT(throws(
+      errc::bad_environment, [&] { (void)of("LOCAL_RANK", "-1"); }, "LOCAL_RANK=-1"));
 }
 
 void errors() {
   EXPECT(cohort::detail::nccl_condition(ncclRemoteError) == errc::peer_lost);
   EXPECT(cohort::detail::nccl_survives(ncclInvalidArgument) && !cohort::detail::nccl_survives(ncclRemoteError));
-  EXPECT(throws(errc::invalid_argument, [] { cohort::detail::check_nccl(ncclInvalidArgument, "ncclSend"); }, "ncclSend: "));
-  EXPECT(throws(errc::out_of_memory, [] { cohort::detail::check_cuda(cudaErrorMemoryAllocation, "cudaMalloc"); },
-                "cudaMalloc: out of memory (cudaErrorMemoryAllocation)"));
+  EXPECT(throws(
+      errc::invalid_argument, [] { cohort::detail::check_nccl(ncclInvalidArgument, "ncclSend"); }, "ncclSend: "));
+  EXPECT(throws(
+      errc::out_of_memory, [] { cohort::detail::check_cuda(cudaErrorMemoryAllocation, "cudaMalloc"); },
+      "cudaMalloc: out of memory (cudaErrorMemoryAllocation)"));
   const communicator<nccl> nobody{std::shared_ptr<cohort::detail::nccl_party>()};
   EXPECT(!nobody.is_member() && nobody.rank() == -1 && nobody.size() == 0);
-  EXPECT(throws(errc::not_a_member, [&] { (void)nobody.barrier(); }, "barrier", "is_member()"));
+  EXPECT(throws(
+      errc::not_a_member, [&] { (void)nobody.barrier(); }, "barrier", "is_member()"));
   memory_store meeting;
-  EXPECT(throws(errc::invalid_argument, [&] { (void)connect<nccl>(meeting, 2, 2); }, "rank 2 of 2", "expected a rank of 0..1"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)connect<nccl>(meeting, 2, 2); }, "rank 2 of 2", "expected a rank of 0..1"));
 }
 
 void gate() {
@@ -130,15 +139,21 @@ void connect_without_device() {
   for (int r = 0; r < 2; ++r) {
     ranks.emplace_back([&, r] {
       memory_store mine = meeting;
-      if (throws(errc::bad_environment, [&] { (void)connect<nccl>(mine, r, 2); }, "rank 0 cannot: ", "reaches no GPU")) ++good;
+      if (throws(
+              errc::bad_environment, [&] { (void)connect<nccl>(mine, r, 2); }, "rank 0 cannot: ", "reaches no GPU"))
+        ++good;
     });
   }
   for (auto& t : ranks) t.join();
   EXPECT(good == 2);
-  EXPECT(throws(errc::bad_environment, [] { (void)device_count(); }, "cudaGetDeviceCount", "CUDA_VISIBLE_DEVICES"));
-  EXPECT(throws(errc::bad_environment, [] { device_buffer<float> b(16); }, "no GPU"));
-  EXPECT(throws(errc::bad_environment, [] { pinned_buffer<float> b(16); }, "pinned_buffer"));
-  EXPECT(throws(errc::bad_environment, [] { stream s; }, "cudaStreamCreate"));
+  EXPECT(throws(
+      errc::bad_environment, [] { (void)device_count(); }, "cudaGetDeviceCount", "CUDA_VISIBLE_DEVICES"));
+  EXPECT(throws(
+      errc::bad_environment, [] { device_buffer<float> b(16); }, "no GPU"));
+  EXPECT(throws(
+      errc::bad_environment, [] { pinned_buffer<float> b(16); }, "pinned_buffer"));
+  EXPECT(throws(
+      errc::bad_environment, [] { stream s; }, "cudaStreamCreate"));
   cohort::detail::flag_writer writer;
   EXPECT(!writer.available() && !writer.missing().empty());
 }

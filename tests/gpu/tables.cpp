@@ -46,10 +46,12 @@ static_assert(becomes<sum, std::int64_t>(ncclSum, ncclInt64) && becomes<sum, std
 static_assert(becomes<sum, long long>(ncclSum, ncclInt64) && becomes<sum, unsigned long>(ncclSum, ncclUint64));
 static_assert(becomes<sum, cohort::half>(ncclSum, ncclFloat16) && becomes<sum, bfloat16>(ncclSum, ncclBfloat16));
 static_assert(becomes<sum, float>(ncclSum, ncclFloat32) && becomes<sum, double>(ncclSum, ncclFloat64));
-static_assert(becomes<std::plus<>, float>(ncclSum, ncclFloat32) && becomes<std::plus<float>, float>(ncclSum, ncclFloat32));
+static_assert(becomes<std::plus<>, float>(ncclSum, ncclFloat32) &&
+              becomes<std::plus<float>, float>(ncclSum, ncclFloat32));
 static_assert(is_folded<std::plus<double>, float>());  // it computes in double
 static_assert(becomes<product, float>(ncclProd, ncclFloat32) && becomes<std::multiplies<>, int>(ncclProd, ncclInt32));
-static_assert(becomes<cohort::min, double>(ncclMin, ncclFloat64) && becomes<cohort::max, std::uint32_t>(ncclMax, ncclUint32));
+static_assert(becomes<cohort::min, double>(ncclMin, ncclFloat64) &&
+              becomes<cohort::max, std::uint32_t>(ncclMax, ncclUint32));
 
 // NCCL has no 16-bit integers, no 128-bit ones, and no long double.
 static_assert(is_folded<sum, std::int16_t>() && is_folded<cohort::max, std::uint16_t>());
@@ -63,7 +65,8 @@ static_assert(is_folded<bit_xor, bool>());
 
 // Bitwise and logical operations are never mapped to anything arithmetic.
 static_assert(is_folded<bit_and, int>() && is_folded<bit_or, unsigned>() && is_folded<bit_xor, std::uint64_t>());
-static_assert(is_folded<std::bit_xor<>, std::uint8_t>() && is_folded<logical_and, int>() && is_folded<logical_or, float>());
+static_assert(is_folded<std::bit_xor<>, std::uint8_t>() && is_folded<logical_and, int>() &&
+              is_folded<logical_or, float>());
 
 // An average in the type of the elements is right where that type is wide.
 static_assert(becomes<average, float>(ncclAvg, ncclFloat32) && becomes<average, double>(ncclAvg, ncclFloat64));
@@ -82,14 +85,16 @@ static_assert(is_folded<largest_magnitude, float>() && is_folded<add_vec3, vec3>
 // folded{} asks for the fold where NCCL would do, and accumulates as the functor does.
 static_assert(is_folded<folded<sum>, float>() && is_folded<folded<cohort::max>, float>());
 static_assert(std::is_same_v<accumulator_t<folded<sum>, bfloat16>, float>);
-static_assert(has_finish<folded<average>, bfloat16> && !has_finish<folded<sum>, float> && !has_prepare<folded<sum>, float>);
+static_assert(has_finish<folded<average>, bfloat16> && !has_finish<folded<sum>, float> &&
+              !has_prepare<folded<sum>, float>);
 static_assert(has_prepare<folded<premultiplied_sum<float>>, cohort::half>);
 
 // 8-bit floats are storage: neither way.
 static_assert(!reduction<sum, float8_e4m3> && !nccl_reduces<sum, float8_e4m3> && !nccl_folds<sum, float8_e4m3>);
 
 // A device buffer is no range of the host, and a range of the host is no device buffer.
-static_assert(device_range<device_span<float>> && device_range<device_buffer<int>> && device_range<nccl_window<cohort::half>>);
+static_assert(device_range<device_span<float>> && device_range<device_buffer<int>> &&
+              device_range<nccl_window<cohort::half>>);
 static_assert(!device_range<std::vector<float>> && !device_range<float*> && !device_range<pinned_buffer<float>>);
 static_assert(!range_like<device_span<float>> && !range_like<device_buffer<float>> && range_like<pinned_buffer<float>>);
 static_assert(std::is_convertible_v<device_span<float>, device_span<const float>>);

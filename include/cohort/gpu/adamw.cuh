@@ -24,9 +24,9 @@ struct adamw_settings {
 
 /// What a step needs to know of the steps before and of the norm. On the device; all zero before the first step.
 struct adamw_state {
-  float beta1_power;   ///< beta1 ^ steps, 0 before the first
+  float beta1_power;  ///< beta1 ^ steps, 0 before the first
   float beta2_power;
-  float clip;          ///< what the gradient is multiplied by
+  float clip;  ///< what the gradient is multiplied by
   int steps;
 };
 
@@ -94,10 +94,10 @@ __global__ void __launch_bounds__(fused_threads)
 template <class Low>
 struct adamw_buffers {
   device_span<float> weight;
-  device_span<float> first;   ///< moments; zero before the first step
+  device_span<float> first;  ///< moments; zero before the first step
   device_span<float> second;
   device_span<const float> gradient;
-  device_span<Low> low;       ///< the weights in the type of the model, written only
+  device_span<Low> low;  ///< the weights in the type of the model, written only
 };
 
 /// Counts the step and computes the clip coefficient, on the device.

@@ -26,7 +26,7 @@ class device_span {
   constexpr device_span(T* data, std::size_t size) noexcept : data_(data), size_(size) {}
   /// From a span of the same elements that may be written.
   template <class U>
-    requires(std::is_const_v<T> && std::same_as<const U, T>)
+    requires(std::is_const_v<T>&& std::same_as<const U, T>)
   constexpr device_span(const device_span<U>& other) noexcept : data_(other.data()), size_(other.size()) {}
 
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
@@ -56,7 +56,9 @@ inline constexpr bool is_device_span<device_span<T>> = true;
 
 /// A class that owns device memory says so by a member `device_view()`.
 template <class B>
-concept owns_device_memory = requires(B& b) { requires is_device_span<std::remove_cvref_t<decltype(b.device_view())>>; };
+concept owns_device_memory = requires(B& b) {
+  requires is_device_span<std::remove_cvref_t<decltype(b.device_view())>>;
+};
 
 }  // namespace detail
 
@@ -74,9 +76,10 @@ constexpr bool check_device_buffer() noexcept {
                 "cohort: a buffer of this backend lies in the memory of a device, and this is memory of the host: copy "
                 "it into a cohort::device_buffer<T>, or, if the pointer is one of the device (cudaMalloc, a tensor), "
                 "write cohort::device_span(pointer, count)");
-  static_assert(!owns_device_memory<std::remove_reference_t<B>> || is_device_span<Plain> || std::is_lvalue_reference_v<B>,
-                "cohort: this device_buffer would be gone before the operation has used it (an operation owns nothing "
-                "of yours): give it a name that lives until the stream has done the work");
+  static_assert(
+      !owns_device_memory<std::remove_reference_t<B>> || is_device_span<Plain> || std::is_lvalue_reference_v<B>,
+      "cohort: this device_buffer would be gone before the operation has used it (an operation owns nothing "
+      "of yours): give it a name that lives until the stream has done the work");
   return true;
 }
 
@@ -87,8 +90,7 @@ template <class B>
   else return b.device_view();
 }
 template <class B>
-using device_element_t =
-    typename decltype(view_on_device(std::declval<std::remove_reference_t<B>&>()))::value_type;
+using device_element_t = typename decltype(view_on_device(std::declval<std::remove_reference_t<B>&>()))::value_type;
 
 template <class B>
 constexpr bool check_device_output() noexcept {
@@ -107,9 +109,10 @@ template <class In, class Out>
   check_device_buffer<In>();
   check_device_output<Out>();
   if constexpr (device_range<std::remove_reference_t<In>> && device_range<std::remove_reference_t<Out>>) {
-    static_assert(std::is_same_v<device_element_t<In>, device_element_t<Out>>,
-                  "cohort: input and output have different element types: elements travel as they are, so convert on one "
-                  "side before the call");
+    static_assert(
+        std::is_same_v<device_element_t<In>, device_element_t<Out>>,
+        "cohort: input and output have different element types: elements travel as they are, so convert on one "
+        "side before the call");
     return std::type_identity<device_element_t<Out>>{};
   } else {
     return std::type_identity<char>{};

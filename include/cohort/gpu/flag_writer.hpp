@@ -47,8 +47,8 @@ class flag_writer {
       return false;
     }
     write_ = nullptr;
-    missing_ = "cuStreamWriteValue64 is refused on this device (driver code " + std::to_string(static_cast<int>(code)) +
-               ")";
+    missing_ =
+        "cuStreamWriteValue64 is refused on this device (driver code " + std::to_string(static_cast<int>(code)) + ")";
     return false;
   }
 

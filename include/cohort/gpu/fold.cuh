@@ -26,7 +26,8 @@ struct fold_lanes {
   fold_arithmetic<T, Op> how;
 
   template <class... Vector>
-  [[nodiscard]] COHORT_HOST_DEVICE fold_vector<T> operator()(const fold_vector<T>& first, const Vector&... others) const {
+  [[nodiscard]] COHORT_HOST_DEVICE fold_vector<T> operator()(const fold_vector<T>& first,
+                                                             const Vector&... others) const {
     fold_vector<T> out;
 #pragma unroll
     for (int i = 0; i < fold_width<T>; ++i) {
@@ -133,9 +134,8 @@ void write_COHORT_INSTANTIATE_FOLD<T, Op>::in_one_cu_file(const fold_sources<T>&
   const std::size_t vectors = aligned ? count / width : 0;
   if (vectors > 0) detail::check_cuda(detail::fold_vectors(from, out, vectors, how, s), "the fold's kernel");
   if (const std::size_t done = vectors * width; done < count) {
-    detail::check_cuda(
-        cub::DeviceFor::Bulk(count - done, detail::fold_element_at<T, Op>{how, from, out, done}, s),
-        "the fold's kernel for single elements");
+    detail::check_cuda(cub::DeviceFor::Bulk(count - done, detail::fold_element_at<T, Op>{how, from, out, done}, s),
+                       "the fold's kernel for single elements");
   }
 }
 
@@ -151,4 +151,5 @@ void write_COHORT_INSTANTIATE_FOLD<T, Op>::in_one_cu_file(const T& start, const 
 
 /// Makes the fold for elements of a type and a functor, for calls in files that nvcc does not compile. Outside of any
 /// namespace; the functor last, because its name may hold commas.
-#define COHORT_INSTANTIATE_FOLD(ELEMENT, ...) template struct cohort::write_COHORT_INSTANTIATE_FOLD<ELEMENT, __VA_ARGS__>;
+#define COHORT_INSTANTIATE_FOLD(ELEMENT, ...) \
+  template struct cohort::write_COHORT_INSTANTIATE_FOLD<ELEMENT, __VA_ARGS__>;

@@ -82,8 +82,9 @@ template <class T, class Op>
 /// As many elements as 16 bytes hold, which the device loads and stores in one instruction. One, where their size does
 /// not divide 16 or they cannot be made without a value.
 template <class T>
-inline constexpr int fold_width =
-    (16 % sizeof(T) == 0 && std::is_default_constructible_v<T>) ? static_cast<int>(16 / sizeof(T)) : 1;
+inline constexpr int fold_width = (16 % sizeof(T) == 0 && std::is_default_constructible_v<T>)
+                                      ? static_cast<int>(16 / sizeof(T))
+                                      : 1;
 
 template <class T>
 struct alignas(fold_width<T> == 1 ? alignof(T) : 16) fold_vector {

@@ -110,8 +110,7 @@ __global__ void __launch_bounds__(fused_threads)
   if (rest < f.count) {
     Acc total = static_cast<Acc>(f.before(convert_element<Acc>(f.from.at(0)[rest]), rest));
     for (int r = 1; r < f.from.ranks; ++r) {
-      total = static_cast<Acc>(
-          f.op(total, static_cast<Acc>(f.before(convert_element<Acc>(f.from.at(r)[rest]), rest))));
+      total = static_cast<Acc>(f.op(total, static_cast<Acc>(f.before(convert_element<Acc>(f.from.at(r)[rest]), rest))));
     }
     total = static_cast<Acc>(f.after(total, rest));
     squares += static_cast<float>(total) * static_cast<float>(total);

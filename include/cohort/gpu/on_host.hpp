@@ -27,7 +27,7 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
   using value_type = void;
 
   explicit host_wait(std::shared_ptr<detail::milestone> m) noexcept : place_(std::move(m)) {}
-  host_wait(host_wait&&) noexcept = default;
+  host_wait(host_wait &&) noexcept = default;
   host_wait& operator=(host_wait&&) noexcept = default;
   ~host_wait() = default;
 
@@ -96,7 +96,8 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
 
 namespace detail {
 
-[[nodiscard]] inline std::shared_ptr<milestone> milestone_of(const stream_ordered& op, std::chrono::nanoseconds allowed) {
+[[nodiscard]] inline std::shared_ptr<milestone> milestone_of(const stream_ordered& op,
+                                                             std::chrono::nanoseconds allowed) {
   auto m = std::make_shared<milestone>();
   m->stream = op.stream();
   m->behind = op.party();
@@ -112,11 +113,12 @@ inline void refuse_while_capturing(const stream_ordered& op, const char* what) {
   error_details d;
   d.rank = op.party()->where(op.operation()).rank;
   d.operation = op.operation();
-  throw error(errc::invalid_argument,
-              std::string(what) + " after " + op.operation() + " on rank " + std::to_string(d.rank) +
-                  ": the stream is being captured into a graph, and a graph has no host that waits: await the launch of "
-                  "the graph instead, by on_host(world.enqueued(stream)) after it",
-              std::move(d));
+  throw error(
+      errc::invalid_argument,
+      std::string(what) + " after " + op.operation() + " on rank " + std::to_string(d.rank) +
+          ": the stream is being captured into a graph, and a graph has no host that waits: await the launch of "
+          "the graph instead, by on_host(world.enqueued(stream)) after it",
+      std::move(d));
 }
 
 }  // namespace detail

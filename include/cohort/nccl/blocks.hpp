@@ -19,7 +19,7 @@ namespace cohort {
 /// A range of device buffers, one for each rank.
 template <class B>
 concept device_list = range_like<B> && std::ranges::forward_range<B> &&
-                      device_range<std::remove_reference_t<std::ranges::range_reference_t<B>>>;
+    device_range<std::remove_reference_t<std::ranges::range_reference_t<B>>>;
 
 /// A number of elements for each rank: any range of integers.
 template <class C>

@@ -27,8 +27,7 @@ class nccl_group_calls {
   /// Errors:    those of the calls; an exception that leaves the body aborts the communicator, because what was asked of
   ///            NCCL before it waits for what was not
   template <class Body, class... Options>
-    requires std::is_invocable_v<Body&, const Communicator&>
-  stream_ordered group(Body&& body, Options&&... options)
+    requires std::is_invocable_v<Body&, const Communicator&> stream_ordered group(Body&& body, Options&&... options)
   const {
     static_assert(std::is_void_v<std::invoke_result_t<Body&, const Communicator&>>,
                   "cohort: the body of group() returns nothing: it must not be a coroutine, because a group of NCCL's "

@@ -41,8 +41,9 @@ namespace detail {
     char* end = nullptr;
     const long value = std::strtol(text->c_str(), &end, 10);
     if (text->empty() || *end != '\0' || value < 0 || value > 1 << 20) {
-      throw error(errc::bad_environment, std::string(name) + "=" + *text + ": expected the rank's number on its host, 0 "
-                                                                           "or more; or choose by device{}");
+      throw error(errc::bad_environment, std::string(name) + "=" + *text +
+                                             ": expected the rank's number on its host, 0 "
+                                             "or more; or choose by device{}");
     }
     return static_cast<int>(value);
   }

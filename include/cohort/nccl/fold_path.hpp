@@ -31,9 +31,10 @@ struct fold_job {
 
 inline void require_ungrouped(const nccl_party& p, const char* operation) {
   if (!p.in_group) return;
-  p.refuse(errc::invalid_argument, operation,
-           "NCCL does not have this functor for these elements, and the fold that stands in for it must run between two "
-           "exchanges: make this call outside of the group");
+  p.refuse(
+      errc::invalid_argument, operation,
+      "NCCL does not have this functor for these elements, and the fold that stands in for it must run between two "
+      "exchanges: make this call outside of the group");
 }
 
 /// A fold of one rank's own elements: prepare and finish are still due. Functors that have neither copy.
@@ -51,8 +52,8 @@ void fold_alone(device_span<const T> in, device_span<T> out, const Op& op, cudaS
 /// Everything to everyone and one fold: two launches, for short vectors. `mine` is the part of the result that this rank
 /// needs.
 template <class T, class Op>
-void fold_one_shot(nccl_party& p, const char* operation, device_span<const T> in, device_span<T> out,
-                   std::size_t first, const Op& op, cudaStream_t s) {
+void fold_one_shot(nccl_party& p, const char* operation, device_span<const T> in, device_span<T> out, std::size_t first,
+                   const Op& op, cudaStream_t s) {
   const auto n = static_cast<std::size_t>(p.size());
   auto* const slots = reinterpret_cast<T*>(p.scratch(s, n * in.size_bytes(), operation));
   p.check(ncclAllGather(in.data(), slots, in.size_bytes(), nccl_bytes::type, p.comm(), s), "ncclAllGather", operation);
@@ -77,7 +78,8 @@ class fold_pipeline {
     for (const auto& b : job.in) longest = std::max(longest, b.size());
     // Two slots of a chunk from each rank, in no more than 64 MiB however many ranks there are.
     constexpr std::size_t most = std::size_t{64} << 20;
-    const std::size_t bytes = std::clamp(p.chunk_bytes, std::size_t{4096}, std::max(std::size_t{65536}, most / 2 / ranks()));
+    const std::size_t bytes =
+        std::clamp(p.chunk_bytes, std::size_t{4096}, std::max(std::size_t{65536}, most / 2 / ranks()));
     // Whole vectors of 16 bytes, so that every chunk but the last is folded by vectors.
     chunk_ = std::max<std::size_t>(bytes / sizeof(T) / 16 * 16, 16);
     chunk_ = std::min(chunk_, (longest + 15) / 16 * 16);
@@ -126,9 +128,8 @@ class fold_pipeline {
     const device_span<const T> own = part_of(job_->in[own_], k * chunk_, chunk_);
     const device_span<T> to = part_of(job_->out[own_], k * chunk_, chunk_);
     if (overlapped_) party_->overlap().exchanged[k % 2].hold_back(folds_);
-    launch_fold<T, Op>(
-        fold_sources<T>::of_slots(slot(k), chunk_, party_->size(), own.data(), static_cast<int>(own_)), to.data(),
-        to.size(), *job_->op, party_->size(), folds_);
+    launch_fold<T, Op>(fold_sources<T>::of_slots(slot(k), chunk_, party_->size(), own.data(), static_cast<int>(own_)),
+                       to.data(), to.size(), *job_->op, party_->size(), folds_);
     if (overlapped_) party_->overlap().combined[k % 2].record(folds_);
   }
 

@@ -45,10 +45,11 @@ struct device_options {
 
 template <class... Options>
 constexpr bool check_device_options() noexcept {
-  static_assert((device_option<Options> && ...),
-                "cohort: the trailing arguments of a call on this backend are options: on{stream}, timeout{5s}; a root "
-                "is root{0}, a destination to{1}, a source from{0}; NCCL has no tags and no from_any, its messages match "
-                "in the order of the calls; a stop{token} goes nowhere, because the call does not wait");
+  static_assert(
+      (device_option<Options> && ...),
+      "cohort: the trailing arguments of a call on this backend are options: on{stream}, timeout{5s}; a root "
+      "is root{0}, a destination to{1}, a source from{0}; NCCL has no tags and no from_any, its messages match "
+      "in the order of the calls; a stop{token} goes nowhere, because the call does not wait");
   return true;
 }
 template <class... Options>
@@ -63,7 +64,8 @@ class nccl_entry {
  public:
   nccl_entry(nccl_party& p, const char* operation) : party_(&p) {
     // Before the gate, which is closed for as long as aborting takes.
-    if (p.failed()) [[unlikely]] refuse_failed(p, operation);
+    if (p.failed()) [[unlikely]]
+      refuse_failed(p, operation);
     if (!p.gate().enter()) {
       p.refuse(errc::concurrent_use, operation,
                "another thread is inside a call of the same communicator: make calls from one thread at a time");

@@ -32,7 +32,8 @@ struct nccl_introduction {
     trouble[n] = '\0';
   }
   [[nodiscard]] std::string_view reason() const noexcept {
-    return {trouble.data(), static_cast<std::size_t>(std::find(trouble.begin(), trouble.end(), '\0') - trouble.begin())};
+    return {trouble.data(),
+            static_cast<std::size_t>(std::find(trouble.begin(), trouble.end(), '\0') - trouble.begin())};
   }
 };
 static_assert(std::is_trivially_copyable_v<nccl_introduction>);
@@ -69,13 +70,15 @@ inline void check_introductions(std::span<const nccl_introduction> all, int rank
     d.rank = rank;
     d.peer = culprit;
     d.operation = "connect<nccl>";
-    throw error(code, "connect<nccl> on rank " + std::to_string(rank) + " of " + std::to_string(all.size()) + ": " + text,
+    throw error(code,
+                "connect<nccl> on rank " + std::to_string(rank) + " of " + std::to_string(all.size()) + ": " + text,
                 std::move(d));
   };
   const auto number = [](std::size_t r) { return std::to_string(r); };
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (!all[r].reason().empty()) {
-      refuse(errc::bad_environment, static_cast<int>(r), "rank " + number(r) + " cannot: " + std::string(all[r].reason()));
+      refuse(errc::bad_environment, static_cast<int>(r),
+             "rank " + number(r) + " cannot: " + std::string(all[r].reason()));
     }
   }
   for (std::size_t r = 1; r < all.size(); ++r) {
@@ -86,10 +89,11 @@ inline void check_introductions(std::span<const nccl_introduction> all, int rank
     }
     for (std::size_t before = 0; before < r; ++before) {
       if (all[before].uuid == all[r].uuid) {
-        refuse(errc::invalid_argument, static_cast<int>(r),
-               "ranks " + number(before) + " and " + number(r) +
-                   " are on one GPU, which NCCL refuses: start no more ranks than there are GPUs, choose one for each by "
-                   "device{}, or use communicator<cpu> where ranks share a GPU");
+        refuse(
+            errc::invalid_argument, static_cast<int>(r),
+            "ranks " + number(before) + " and " + number(r) +
+                " are on one GPU, which NCCL refuses: start no more ranks than there are GPUs, choose one for each by "
+                "device{}, or use communicator<cpu> where ranks share a GPU");
       }
     }
   }

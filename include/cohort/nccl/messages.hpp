@@ -34,7 +34,8 @@ class nccl_message_calls {
   }
   template <class Buffer, std::integral Rank, class... Options>
   stream_ordered send(Buffer&&, Rank, Options&&...) const {
-    static_assert(always_false<Rank>, "cohort: a destination is a type, so that it cannot be taken for a count: write to{1}");
+    static_assert(always_false<Rank>,
+                  "cohort: a destination is a type, so that it cannot be taken for a count: write to{1}");
     return refused();
   }
 
@@ -57,14 +58,16 @@ class nccl_message_calls {
   }
   template <class Buffer, std::integral Rank, class... Options>
   stream_ordered recv(Buffer&&, Rank, Options&&...) const {
-    static_assert(always_false<Rank>, "cohort: a source is a type, so that it cannot be taken for a count: write from{0}");
+    static_assert(always_false<Rank>,
+                  "cohort: a source is a type, so that it cannot be taken for a count: write from{0}");
     return refused();
   }
   template <class Buffer, class... Options>
   stream_ordered recv(Buffer&&, from_any_t, Options&&...) const {
-    static_assert(always_false<Buffer>,
-                  "cohort: NCCL cannot receive from whoever comes first: write from{rank}, or use communicator<cpu> for "
-                  "such messages");
+    static_assert(
+        always_false<Buffer>,
+        "cohort: NCCL cannot receive from whoever comes first: write from{rank}, or use communicator<cpu> for "
+        "such messages");
     return refused();
   }
 

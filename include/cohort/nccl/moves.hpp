@@ -36,7 +36,8 @@ class nccl_move_calls {
   }
   template <class Buffer, std::integral Rank, class... Options>
   stream_ordered broadcast(Buffer&&, Rank, Options&&...) const {
-    static_assert(always_false<Rank>, "cohort: a root is a type, so that it cannot be taken for a count: write root{0}");
+    static_assert(always_false<Rank>,
+                  "cohort: a root is a type, so that it cannot be taken for a count: write root{0}");
     return stream_ordered(calls().party(), nullptr, "refused");
   }
 

@@ -111,7 +111,8 @@ class nccl_party final : public device_party {
     const std::lock_guard lock(mutex_);
     return cause_;
   }
-  [[nodiscard]] std::exception_ptr make_failure(errc code, const char* operation, const std::string& text) const noexcept {
+  [[nodiscard]] std::exception_ptr make_failure(errc code, const char* operation,
+                                                const std::string& text) const noexcept {
     try {
       return std::make_exception_ptr(describe(code, operation, text));
     } catch (...) {
@@ -125,8 +126,8 @@ class nccl_party final : public device_party {
     d.operation = operation;
     d.group = name_;
     d.sequence = calls_;
-    const std::string sentence = (d.operation.empty() ? "the communicator" : d.operation) + " on '" + name_ + "', rank " +
-                                 std::to_string(rank_) + " of " + std::to_string(size_) + ", device " +
+    const std::string sentence = (d.operation.empty() ? "the communicator" : d.operation) + " on '" + name_ +
+                                 "', rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ", device " +
                                  std::to_string(device_) + ": " + text;
     return {code, sentence, std::move(d)};
   }
@@ -151,8 +152,9 @@ class nccl_party final : public device_party {
     if (code == ncclSuccess) return;
     const error e = code == ncclInProgress
                         ? describe(errc::timed_out, operation,
-                                   std::string(function) + " has not ended: a rank has not made this call, or cannot be "
-                                                           "reached")
+                                   std::string(function) +
+                                       " has not ended: a rank has not made this call, or cannot be "
+                                       "reached")
                         : describe(nccl_condition(code), operation, nccl_sentence(code, function, comm_.get()));
     if (!nccl_survives(code) || code == ncclInProgress) fail(std::make_exception_ptr(e));
     throw e;
@@ -169,10 +171,11 @@ class nccl_party final : public device_party {
     device_scratch& mine = scratch_of(s, result);
     if (!mine.kept.empty() && mine.kept.back().size() >= bytes) return mine.kept.back().data();
     if (is_capturing(s)) {
-      refuse(errc::invalid_argument, operation,
-             "it needs " + std::to_string(bytes) +
-                 " bytes of scratch memory, which cannot be taken while a graph is captured: make the same call once on "
-                 "this stream before the capture");
+      refuse(
+          errc::invalid_argument, operation,
+          "it needs " + std::to_string(bytes) +
+              " bytes of scratch memory, which cannot be taken while a graph is captured: make the same call once on "
+              "this stream before the capture");
     }
     std::size_t size = std::size_t{1} << 16;
     while (size < bytes) size *= 2;

@@ -286,8 +286,7 @@ class nccl_reduction_calls {
     calls().check_overlap(name, in, out, true);
     if (p.size() == 1 || in.empty()) return in.data();
     require_ungrouped(p, name);
-    auto* const slots =
-        reinterpret_cast<T*>(p.scratch(s, static_cast<std::size_t>(p.size()) * in.size_bytes(), name));
+    auto* const slots = reinterpret_cast<T*>(p.scratch(s, static_cast<std::size_t>(p.size()) * in.size_bytes(), name));
     p.check(ncclAllGather(in.data(), slots, in.size_bytes(), nccl_bytes::type, p.comm(), s), "ncclAllGather", name);
     return slots;
   }

@@ -61,9 +61,9 @@ class nccl_window {
     data_ = static_cast<T*>(memory);
     try {
       if (party_->size() > 1) {
-        party_->check(ncclCommWindowRegister(party_->comm(), memory, count * sizeof(T), &window_,
-                                             NCCL_WIN_COLL_SYMMETRIC),
-                      "ncclCommWindowRegister", name);
+        party_->check(
+            ncclCommWindowRegister(party_->comm(), memory, count * sizeof(T), &window_, NCCL_WIN_COLL_SYMMETRIC),
+            "ncclCommWindowRegister", name);
       }
     } catch (...) {
       static_cast<void>(ncclMemFree(std::exchange(data_, nullptr)));

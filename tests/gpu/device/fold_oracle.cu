@@ -52,10 +52,11 @@ void kernels(const char* name, const Op& op) {
         mine.insert(mine.begin(), padding.begin(), padding.end());
         device_buffer<T> inout = on_device(mine, s.get());
         // The result over this rank's own operands, as in an all_reduce in place.
-        const auto from = cohort::fold_sources<T>::of_slots(there.data() + shift, count, ranks, inout.data() + shift, own);
+        const auto from =
+            cohort::fold_sources<T>::of_slots(there.data() + shift, count, ranks, inout.data() + shift, own);
         cohort::launch_fold<T, Op>(from, inout.data() + shift, count, op, ranks, s.get());
-        EXPECT(same(on_host(device_span<const T>(inout.data() + shift, count), s.get()), folded_in_order<T>(in, op), name,
-                    ranks));
+        EXPECT(same(on_host(device_span<const T>(inout.data() + shift, count), s.get()), folded_in_order<T>(in, op),
+                    name, ranks));
       }
     }
   }
@@ -142,7 +143,8 @@ void local_moves() {
     for (int r = 0; r < n; ++r) EXPECT(same(q.result(r, q.memory), q.in[n / 2], "broadcast", n));
   }
   const cohort::local_ranks two(2);
-  EXPECT(throws(cohort::errc::invalid_argument, [&] { two.broadcast<int>({}, cohort::root{0}); }, "0 buffers, expected 2"));
+  EXPECT(throws(
+      cohort::errc::invalid_argument, [&] { two.broadcast<int>({}, cohort::root{0}); }, "0 buffers, expected 2"));
 }
 
 }  // namespace

@@ -48,8 +48,9 @@ void fold_with_norm() {
       device_buffer<float> norm(1 + cohort::squared_norm_parts);
       float first_norm = 0;
       for (int again = 0; again < 2; ++again) {
-        cohort::launch_fused_fold<float>(from, out.data(), count, cohort::sum{}, cohort::unchanged{}, cohort::times{0.25f},
-                                         cohort::squared_norm{norm.data(), norm.data() + 1}, s.get());
+        cohort::launch_fused_fold<float>(from, out.data(), count, cohort::sum{}, cohort::unchanged{},
+                                         cohort::times{0.25f}, cohort::squared_norm{norm.data(), norm.data() + 1},
+                                         s.get());
         std::vector<float> expected(count);
         double squares = 0;
         for (std::size_t i = 0; i < count; ++i) {
@@ -85,9 +86,7 @@ void sharded_steps() {
   cohort::adamw_settings settings;
   settings.largest_norm = 2.0f;
   cohort::sharded_adamw<cohort::bfloat16> optimiser(world, std::as_const(weights).device_view(), settings, here);
-  const auto step = [&] {
-    (void)optimiser.step(std::as_const(gradients).device_view(), weights.device_view(), here);
-  };
+  const auto step = [&] { (void)optimiser.step(std::as_const(gradients).device_view(), weights.device_view(), here); };
   step();
   step();
   cudaGraph_t graph = nullptr;

@@ -166,9 +166,11 @@ cohort::task<> captured(communicator<nccl>& world, const cohort::stream& s) {
   cudaGraph_t graph = nullptr;
   cohort::detail::check_cuda(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
   step();
-  EXPECT(throws(errc::invalid_argument, [&] { (void)cohort::on_host(world.enqueued(here)); }, "on_host", "captured",
-                "await the launch of the graph"));
-  EXPECT(throws(errc::invalid_argument, [&] { (void)world.barrier(here, cohort::timeout{1s}); }, "timeout{}", "captured"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)cohort::on_host(world.enqueued(here)); }, "on_host", "captured",
+      "await the launch of the graph"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.barrier(here, cohort::timeout{1s}); }, "timeout{}", "captured"));
   cohort::detail::check_cuda(cudaStreamEndCapture(s.get(), &graph), "cudaStreamEndCapture");
   cudaGraphExec_t ready = nullptr;
   cohort::detail::check_cuda(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
@@ -189,11 +191,13 @@ void deadlines() {
   const cohort::stream s;
   hold_up hold(s.get());
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT(throws(errc::timed_out, [&] { cohort::on_host(world.enqueued(cohort::on{s}), cohort::timeout{100ms}).wait(); },
-                "on rank 0 of 1", "after 100 ms"));
+  EXPECT(throws(
+      errc::timed_out, [&] { cohort::on_host(world.enqueued(cohort::on{s}), cohort::timeout{100ms}).wait(); },
+      "on rank 0 of 1", "after 100 ms"));
   EXPECT(std::chrono::steady_clock::now() - begin < 5s);
   EXPECT(world.failed());
-  EXPECT(throws(errc::timed_out, [&] { (void)world.barrier(); }, "first cause", "after 100 ms"));
+  EXPECT(throws(
+      errc::timed_out, [&] { (void)world.barrier(); }, "first cause", "after 100 ms"));
   hold.let_go();
   s.synchronize();
 
@@ -210,26 +214,35 @@ void deadlines() {
 
   communicator<nccl> third = alone("aborted");
   third.abort();
-  EXPECT(throws(errc::cancelled, [&] { (void)third.barrier(); }, "abort() was called"));
+  EXPECT(throws(
+      errc::cancelled, [&] { (void)third.barrier(); }, "abort() was called"));
 }
 
 void refused(communicator<nccl>& world) {
   device_buffer<float> v(6);
   std::vector<float> host(6);
-  EXPECT(throws(errc::invalid_argument, [&] { (void)world.all_reduce(device_span(host.data(), 6), cohort::sum{}); },
-                "pageable memory of the host", "expected the memory of device 0"));
-  EXPECT(throws(errc::invalid_argument, [&] { (void)world.broadcast(device_span<float>(nullptr, 3), root{0}); },
-                "null pointer with 3 elements"));
-  EXPECT(throws(errc::invalid_argument, [&] { (void)world.broadcast(v, root{1}); }, "root 1: expected 0..0"));
-  EXPECT(throws(errc::invalid_argument, [&] { (void)world.send(v, cohort::to{0}); }, "this rank itself", "exchange"));
-  EXPECT(throws(errc::invalid_argument, [&] { (void)world.all_gather(v.device_view().first(2), v); }, "out has 6 elements",
-                "expected 2"));
-  EXPECT(throws(errc::invalid_argument,
-                [&] { (void)world.all_reduce(v.device_view().first(4), v.device_view().subspan(2, 4), cohort::sum{}); },
-                "overlap"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.all_reduce(device_span(host.data(), 6), cohort::sum{}); },
+      "pageable memory of the host", "expected the memory of device 0"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.broadcast(device_span<float>(nullptr, 3), root{0}); },
+      "null pointer with 3 elements"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.broadcast(v, root{1}); }, "root 1: expected 0..0"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.send(v, cohort::to{0}); }, "this rank itself", "exchange"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.all_gather(v.device_view().first(2), v); }, "out has 6 elements",
+      "expected 2"));
+  EXPECT(throws(
+      errc::invalid_argument,
+      [&] { (void)world.all_reduce(v.device_view().first(4), v.device_view().subspan(2, 4), cohort::sum{}); },
+      "overlap"));
   const std::vector<int> counts{2, 4};
-  EXPECT(throws(errc::invalid_argument, [&] { (void)world.all_gather_v(v, v, counts); }, "counts has 2 entries, expected 1"));
-  EXPECT(throws(errc::invalid_argument, [&] { (void)world.barrier(cohort::timeout{0s}); }, "more than zero"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.all_gather_v(v, v, counts); }, "counts has 2 entries, expected 1"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.barrier(cohort::timeout{0s}); }, "more than zero"));
   EXPECT(!world.failed());
 }
 
@@ -253,7 +266,8 @@ int main() {
   {
     communicator<nccl> world = alone("world");
     std::printf("NCCL %s; the host sees completion by %s\n",
-                cohort::detail::nccl_version_text(cohort::detail::nccl_version()).c_str(), world.host_wait_by().c_str());
+                cohort::detail::nccl_version_text(cohort::detail::nccl_version()).c_str(),
+                world.host_wait_by().c_str());
     const cohort::stream s;
     cohort::sync_wait(every_call(world, s));
     cohort::sync_wait(self_messages(world, s));
