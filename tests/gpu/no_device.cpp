@@ -2,6 +2,7 @@
 // What must hold without a GPU: the library's errors are clean, and on every rank; the unique id can be made; ranks that
 // do not fit are refused with both sides named. Where there is a GPU, what needs none is checked all the same.
 #include <cohort/backend/nccl.hpp>
+#include <cohort/gpu/dlpack.hpp>
 #include <cohort/run_local.hpp>
 #include <cohort/store/memory_store.hpp>
 
@@ -111,6 +112,57 @@ void gate() {
   EXPECT(other);
 }
 
+// The members of DLPack's DLTensor, as they stand in its header.
+struct tensor_like {
+  void* data = nullptr;
+  struct {
+    int device_type = 2;
+    std::int32_t device_id = 0;
+  } device{};
+  std::int32_t ndim = 0;
+  struct {
+    std::uint8_t code = 2;
+    std::uint8_t bits = 32;
+    std::uint16_t lanes = 1;
+  } dtype{};
+  std::int64_t* shape = nullptr;
+  std::int64_t* strides = nullptr;
+  std::uint64_t byte_offset = 0;
+};
+
+void tensors() {
+  static_assert(dlpack_tensor<tensor_like> && !dlpack_tensor<int>);
+  float somewhere[24] = {};
+  std::int64_t shape[] = {2, 3, 1};
+  std::int64_t strides[] = {3, 1, 77};  // of one element: it means nothing
+  tensor_like t;
+  t.data = somewhere;
+  t.ndim = 3;
+  t.shape = shape;
+  EXPECT(from_dlpack<float>(t).size() == 6 && from_dlpack<float>(t).data() == somewhere);
+  t.strides = strides;
+  t.byte_offset = 8;
+  EXPECT(from_dlpack<float>(t).size() == 6 && from_dlpack<float>(t).data() == somewhere + 2);
+  strides[0] = 4;
+  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "dimension 0 has the stride 4, expected 3"));
+  shape[1] = 0;
+  EXPECT(from_dlpack<float>(t).empty());
+  t.ndim = 0;
+  EXPECT(from_dlpack<float>(t).size() == 1);
+  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<int>(t); }, "code 2, 32 bits", "expected code 0", "int32"));
+  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<cohort::half>(t); }, "expected code 2, 16 bits"));
+  t.dtype.lanes = 4;
+  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "4 lanes"));
+  t.dtype.lanes = 1;
+  t.device.device_type = 1;
+  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "type 1, expected 2 (CUDA)"));
+  t.device.device_type = 2;
+  t.ndim = 2;
+  std::int64_t huge[] = {std::int64_t{1} << 40, std::int64_t{1} << 40};
+  t.shape = huge;
+  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "dimension 1 is 1099511627776"));
+}
+
 // Two ranks: both get the error, and it names a rank and says what to do.
 void connect_without_device() {
   const std::vector<std::string> said = {"cannot: ", "reaches no GPU", "nvidia-smi"};
@@ -167,6 +219,7 @@ int main() {
   local_ranks();
   errors();
   gate();
+  tensors();
   connect_without_device();
   return gpu_test::conclude("no_device");
 }

@@ -6,7 +6,7 @@
 # Usage: [OUT=folder] tests/gpu/run.sh [--boost FOLDER] [--arch sm_90] [PART...]
 #   --boost FOLDER   where boost/version.hpp is, if the compiler does not find Boost 1.81 by itself
 #   --arch ARCH      what nvcc compiles for; default: what the device is, else sm_90
-#   PART             no_device fold_on_host fold_oracle nccl_alone fusions sanitizer benchmark; all without
+#   PART             no_device fold_on_host fold_oracle staging nccl_alone fusions sanitizer benchmark; all without
 # Needs nvcc (CUDA_HOME or PATH), g++ 12 or newer, NCCL 2.28 or newer (NCCL_ROOT, or beside CUDA). With OUT set, the logs
 # and the figures are left there: OUT/gpu_results.txt is everything that was printed.
 set -uo pipefail
@@ -23,10 +23,10 @@ while [ $# -gt 0 ]; do
     *) parts+=("$1"); shift ;;
   esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(no_device fold_on_host fold_oracle nccl_alone fusions sanitizer benchmark)
+[ ${#parts[@]} -gt 0 ] || parts=(no_device fold_on_host fold_oracle staging nccl_alone fusions sanitizer benchmark)
 for part in "${parts[@]}"; do
   case $part in
-    no_device | fold_on_host | fold_oracle | nccl_alone | fusions | sanitizer | benchmark) ;;
+    no_device | fold_on_host | fold_oracle | staging | nccl_alone | fusions | sanitizer | benchmark) ;;
     *) echo "unknown part $part"; exit 2 ;;
   esac
 done
@@ -82,20 +82,23 @@ say "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/n
 
 build() {  # PART
   case $1 in
-    no_device)
-      g++ "${flags[@]}" -isystem "$cuda/include" tests/gpu/no_device.cpp -o "$work/no_device" -pthread -L "$cudart" -lcudart \
+    no_device | staging)
+      local source=tests/gpu/$1.cpp
+      [ -e "$source" ] || source=tests/gpu/device/$1.cpp
+      g++ "${flags[@]}" -isystem "$cuda/include" "$source" -o "$work/$1" -pthread -L "$cudart" -lcudart \
         "$nccl_library" -Wl,-rpath,"$cudart" -Wl,-rpath,"$(dirname "$nccl_library")" ;;
     fold_on_host) "${nvcc[@]}" tests/gpu/fold_on_host.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     benchmark) "${nvcc[@]}" benchmarks/gpu/gpu.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     *) "${nvcc[@]}" "tests/gpu/device/$1.cu" -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
   esac
 }
+needs_boost() { [ "$1" = no_device ] || [ "$1" = staging ]; }
 has_boost() { echo '#include <boost/version.hpp>' | g++ -fsyntax-only -x c++ ${boost:+-isystem "$boost"} - 2>/dev/null; }
 
 # Everything that is wanted, as many at a time as there are cores.
 for part in "${parts[@]}"; do
   [ "$part" = sanitizer ] && part=fold_oracle
-  [ "$part" = no_device ] && ! has_boost && continue
+  needs_boost "$part" && ! has_boost && continue
   [ -e "$work/$part.log" ] && continue
   : >"$work/$part.log"
   while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
@@ -120,8 +123,8 @@ run() {
 }
 
 for part in "${parts[@]}"; do
-  if [ "$part" = no_device ] && ! has_boost; then
-    say "gpu/no_device: SKIPPED: no Boost 1.81 headers here: --boost FOLDER says where they are"
+  if needs_boost "$part" && ! has_boost; then
+    say "gpu/$part: SKIPPED: no Boost 1.81 headers here: --boost FOLDER says where they are"
     continue
   fi
   program=$work/$part

@@ -71,7 +71,8 @@ class poller_core {
 
  private:
   static constexpr std::chrono::microseconds spinning{20};
-  static constexpr std::chrono::microseconds yielding{200};
+  // A core that is free serves whoever waits for some milliseconds within microseconds; longer waits are not worth one.
+  static constexpr std::chrono::microseconds yielding{2000};
   static constexpr std::chrono::microseconds nap{50};
   static constexpr std::chrono::milliseconds inquiry{1};
 

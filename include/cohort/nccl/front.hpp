@@ -5,6 +5,7 @@
 
 #include <cohort/gpu/device_span.hpp>
 #include <cohort/gpu/on_host.hpp>
+#include <cohort/gpu/profile_range.hpp>
 #include <cohort/gpu/stream.hpp>
 #include <cohort/gpu/stream_ordered.hpp>
 #include <cohort/nccl/datatype.hpp>
@@ -110,6 +111,7 @@ class nccl_front {
     nccl_party& p = *party_;
     const nccl_entry inside(p, operation);
     const device_scope here(device{p.device_index()});
+    const profile_range range(operation);
     const cudaStream_t s = o.stream.value_or(p.stream);
     p.count_call();
     enqueue(p, s);

@@ -23,8 +23,8 @@ class nccl_reduction_calls {
   ///
   /// Result:    inout[i] = x0[i] op x1[i] op ...
   /// Shapes:    inout: the same count on every rank
-  /// Needs:     reduction<Op, T>. In a .cpp, for what NCCL has not (nccl_reduces<Op, T>): COHORT_INSTANTIATE_FOLD(T, Op)
-  ///            in one .cu of the program
+  /// Needs:     reduction<Op, T>. In a .cpp, for what NCCL has not (nccl_reduces<Op, T>) and for premultiplied_sum, which
+  ///            a world of one folds: COHORT_INSTANTIATE_FOLD(T, Op) in one .cu of the program
   /// Order:     of a fold, rank order, the same bits on all ranks and from run to run; NCCL's own order else, the same
   ///            bits on all ranks
   /// Completes: on the stream
@@ -157,6 +157,9 @@ class nccl_reduction_calls {
     static_assert(has_identity<Op, T>,
                   "cohort: no value is known that changes nothing under this functor, so rank 0 would get none: "
                   "specialise cohort::identity<Op, T> with a static constexpr T value");
+    static_assert(!has_prepare<Op, T> && !has_finish<Op, T>,
+                  "cohort: a functor with prepare or finish has no exclusive_scan on this backend: multiply or divide "
+                  "before or after it");
     constexpr const char* name = "exclusive_scan";
     return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
       const device_span<const T> from = view_on_device(in);
