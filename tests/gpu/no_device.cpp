@@ -144,23 +144,29 @@ void tensors() {
   t.byte_offset = 8;
   EXPECT(from_dlpack<float>(t).size() == 6 && from_dlpack<float>(t).data() == somewhere + 2);
   strides[0] = 4;
-  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "dimension 0 has the stride 4, expected 3"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "dimension 0 has the stride 4, expected 3"));
   shape[1] = 0;
   EXPECT(from_dlpack<float>(t).empty());
   t.ndim = 0;
   EXPECT(from_dlpack<float>(t).size() == 1);
-  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<int>(t); }, "code 2, 32 bits", "expected code 0", "int32"));
-  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<cohort::half>(t); }, "expected code 2, 16 bits"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<int>(t); }, "code 2, 32 bits", "expected code 0", "int32"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<cohort::half>(t); }, "expected code 2, 16 bits"));
   t.dtype.lanes = 4;
-  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "4 lanes"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "4 lanes"));
   t.dtype.lanes = 1;
   t.device.device_type = 1;
-  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "type 1, expected 2 (CUDA)"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "type 1, expected 2 (CUDA)"));
   t.device.device_type = 2;
   t.ndim = 2;
   std::int64_t huge[] = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   t.shape = huge;
-  EXPECT(throws(errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "dimension 1 is 1099511627776"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "dimension 1 is 1099511627776"));
 }
 
 // Two ranks: both get the error, and it names a rank and says what to do.

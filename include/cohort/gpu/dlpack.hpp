@@ -60,8 +60,7 @@ template <class T>
     return dlpack_code::complex_number;
   else if constexpr (std::is_integral_v<T>)
     return std::is_signed_v<T> ? dlpack_code::signed_integer : dlpack_code::unsigned_integer;
-  else
-    static_assert(always_false<T>, "cohort: DLPack has no such element type: a tensor holds numbers");
+  else static_assert(always_false<T>, "cohort: DLPack has no such element type: a tensor holds numbers");
 }
 
 }  // namespace detail
@@ -97,7 +96,8 @@ template <element T, dlpack_tensor Tensor>
   for (int d = 0; d < tensor.ndim; ++d) {
     const std::int64_t extent = tensor.shape[d];
     if (extent < 0 || (extent > 0 && count > (std::size_t{1} << 60) / static_cast<std::size_t>(extent))) {
-      refuse("dimension " + std::to_string(d) + " is " + std::to_string(extent) + ": expected what memory has room for");
+      refuse("dimension " + std::to_string(d) + " is " + std::to_string(extent) +
+             ": expected what memory has room for");
     }
     count *= static_cast<std::size_t>(extent);
   }

@@ -9,7 +9,6 @@
 #include <cohort/task.hpp>
 
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <initializer_list>
@@ -91,6 +90,9 @@ class staging_party final : public device_party {
 ///   co_await gpu.through(stream, sum_up, cohort::updates(device_grad));
 class host_staging {
  public:
+  template <class Call, class... T>
+  using call_result = await_result_t<std::invoke_result_t<Call&, std::span<T>...>>;
+
   explicit host_staging(device d = current_device())
       : device_(d), party_(std::make_shared<detail::staging_party>(d.index)) {}
 
@@ -102,25 +104,20 @@ class host_staging {
   /// Lifetime:  the device buffers are borrowed until then; bind `call` to a name, because g++ 12 destroys a temporary
   ///            lambda twice in a co_await expression
   template <class Call, class... T>
-    requires std::invocable<Call&, std::span<T>...>
-  task<await_result_t<std::invoke_result_t<Call&, std::span<T>...>>> through(on where, Call call,
-                                                                             staged_buffer<T>... buffers) {
-    using result = await_result_t<std::invoke_result_t<Call&, std::span<T>...>>;
+  task<call_result<Call, T...>> through(on where, Call call, staged_buffer<T>... buffers) {
     detail::refuse_while_capturing(here(where), "host_staging");
     const std::vector<std::byte*> places = place({buffers.where.size_bytes()...});
     bool waits = false;
     std::size_t i = 0;
     ((waits = copy_in(buffers, places[i++], where.stream) || waits), ...);
     if (waits) co_await on_host(here(where));
-    const auto spans = spans_of(places, buffers...);
-    if constexpr (std::is_void_v<result>) {
-      auto operation = std::apply(call, spans);
+    auto operation = std::apply(call, spans_of(places, buffers...));
+    if constexpr (std::is_void_v<call_result<Call, T...>>) {
       co_await operation;
       copy_back(where.stream, places, buffers...);
       co_await on_host(here(where));  // only then may the pinned memory be used again
     } else {
-      auto operation = std::apply(call, spans);
-      result value = co_await operation;
+      call_result<Call, T...> value = co_await operation;
       copy_back(where.stream, places, buffers...);
       co_await on_host(here(where));
       co_return value;

@@ -11,7 +11,8 @@ void call(cohort::communicator<cohort::nccl>& world) {
   std::vector<float> host(3);
   static_cast<void>(host);
 #ifdef COHORT_FAIL
-  device_buffer<double> d; static_cast<void>(world.all_gather(v, d));
+  device_buffer<double> d;
+  static_cast<void>(world.all_gather(v, d));
 #else
   static_cast<void>(world.all_gather(v, v));
 #endif

@@ -11,8 +11,10 @@ void call(cohort::communicator<cohort::nccl>& world) {
   std::vector<float> host(3);
   static_cast<void>(host);
 #ifdef COHORT_FAIL
-  device_buffer<float8_e4m3> f; static_cast<void>(world.all_reduce(f, sum{}));
+  device_buffer<float8_e4m3> f;
+  static_cast<void>(world.all_reduce(f, sum{}));
 #else
-  device_buffer<float8_e4m3> f; static_cast<void>(world.broadcast(f, root{0}));
+  device_buffer<float8_e4m3> f;
+  static_cast<void>(world.broadcast(f, root{0}));
 #endif
 }

@@ -11,7 +11,8 @@ void call(cohort::communicator<cohort::nccl>& world) {
   std::vector<float> host(3);
   static_cast<void>(host);
 #ifdef COHORT_FAIL
-  pinned_buffer<float> pinned; static_cast<void>(world.send(pinned, to{1}));
+  pinned_buffer<float> pinned;
+  static_cast<void>(world.send(pinned, to{1}));
 #else
   static_cast<void>(world.send(v, to{1}));
 #endif

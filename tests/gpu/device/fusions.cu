@@ -2,6 +2,7 @@
 // What is fused into a fold, and AdamW, on a device against plain code: prologues, epilogues, casts, the squared norm, the
 // clip coefficient, and a sharded step in a world of one, eager and captured.
 #include <cohort/nccl/sharded_adamw.cuh>
+#include <cohort/nccl/transform_reduce.cuh>
 #include <cohort/store/memory_store.hpp>
 
 #include "../support.hpp"
@@ -124,11 +125,35 @@ void sharded_steps() {
   static_cast<void>(cudaGraphDestroy(graph));
 }
 
+struct square {
+  COHORT_HOST_DEVICE double operator()(float x) const { return static_cast<double>(x) * x; }
+};
+
+void one_number() {
+  cohort::memory_store meeting;
+  cohort::nccl_options o;
+  o.on_device = cohort::device{0};
+  const auto world = cohort::connect<cohort::nccl>(meeting, 0, 1, o);
+  const cohort::stream s;
+  for (const std::size_t n : {0, 1, 1000, 1 << 20}) {
+    const std::vector<float> host = values<float>(3, n);
+    device_buffer<float> in(n);
+    device_buffer<double> result(1);
+    cohort::copy_to_device<float>(host, in.device_view(), s.get());
+    (void)cohort::transform_reduce(world, std::as_const(in).device_view(), result.device_view(), square{},
+                                   cohort::sum{}, cohort::on{s});
+    double expected = 0;
+    for (const float x : host) expected += static_cast<double>(x) * x;
+    EXPECT(on_host(result.device_view(), s.get())[0] == expected);  // quarters: exact in any order
+  }
+}
+
 }  // namespace
 
 int main() {
   skip_without_device("device/fusions");
   fold_with_norm();
   sharded_steps();
+  one_number();
   return conclude("device/fusions");
 }
