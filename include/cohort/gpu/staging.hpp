@@ -87,7 +87,7 @@ class staging_party final : public device_party {
 /// Example:
 ///   cohort::host_staging gpu;                                                     // of the current device
 ///   const auto sum_up = [&](auto grad) { return world.all_reduce(grad, sum{}); };
-///   co_await gpu.through(stream, sum_up, cohort::updates(device_grad));
+///   co_await gpu.through(cohort::on{stream}, sum_up, cohort::updates(device_grad));
 class host_staging {
  public:
   template <class Call, class... T>
