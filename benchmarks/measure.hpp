@@ -18,6 +18,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <cohort/bfloat16.hpp>
 
@@ -216,6 +217,9 @@ class bench {
     const bool scatters = name == "reduce_scatter" || name == "scatter";
     const bool blocks = gathers || scatters || name == "all_to_all";
     if (name != cell_.operation || r.bytes != cell_.bytes || in_ == nullptr) {
+      // No rank may still be in a call with what goes now.
+      library_.barrier();
+      kept_.clear();
       in_.reset(), out_.reset();
       whole_ = r.bytes / sizeof(T);
       block_ = whole_ / ranks == 0 ? 1 : whole_ / ranks;
@@ -223,6 +227,8 @@ class bench {
       in_ = std::make_unique<buffer<T>>(gathers ? block_ : whole_);
       out_ = std::make_unique<buffer<T>>(scatters ? block_ : whole_);
       in_->fill(rank_);
+      kept_.push_back(library_.keep(in_->data(), in_->count()));
+      kept_.push_back(library_.keep(out_->data(), out_->count()));
       cell_ = r;
     }
     out_->spoil();
@@ -276,6 +282,7 @@ class bench {
   std::size_t whole_ = 0, block_ = 0;
   request cell_{};
   std::unique_ptr<buffer<T>> in_{}, out_{};
+  std::vector<std::shared_ptr<void>> kept_{};  // what a library wants to have as long as it uses them
 };
 
 /// Answers requests until there are no more.

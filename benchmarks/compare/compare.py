@@ -17,7 +17,7 @@ OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter
 ALL_REDUCE_SIZES = [8, 64, 512, 4096, 16384, 65536, 262144, 1048576, 2097152, 4194304, 16777216, 67108864]
 OTHER_SIZES = [8, 65536, 4194304]
 P2P_SIZES = [8, 4096, 65536, 1048576, 4194304]
-PEERS = ["openmpi", "mpich", "gloo", "cohort_openmpi", "cohort_mpich"]
+PEERS = ["cohort_registered", "openmpi", "mpich", "gloo", "cohort_openmpi", "cohort_mpich"]
 UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -48,7 +48,7 @@ def parse(words):
     p.add_argument("--sizes", type=list_of(size_of), default=None, help="as in 8,64K,4M; left out: those of the targets")
     p.add_argument("--ranks", type=list_of(int), default=[2, 4, 8], help="numbers of ranks")
     p.add_argument("--transport", type=choices(["shm", "tcp"]), default=["shm", "tcp"], help="shm, tcp or both")
-    p.add_argument("--peers", type=choices(PEERS), default=PEERS, help="cohort_...: cohort over that library")
+    p.add_argument("--peers", type=choices(PEERS), default=PEERS, help="cohort_registered: cohort, its buffers registered; cohort_...: over that library")
     p.add_argument("--type", choices=["float", "bfloat16"], default="float", help="element type")
     p.add_argument("--functor", choices=["sum", "user"], default="sum", help="user: one that no library knows")
     p.add_argument("--rounds", type=int, default=11, help="turns of every library at a cell")
@@ -78,7 +78,9 @@ def sizes_of(operation, ranks, options):
 def start_jobs(options, ranks, transport):
     running = {}
     for library in ["cohort"] + options.peers:
-        program = os.path.join(options.bin, library)
+        if library == "cohort_registered" and transport != "shm":
+            continue
+        program = os.path.join(options.bin, jobs.LIBRARIES[library].get("program", library))
         if not os.path.exists(program):
             print(f"skipped: {library} is not installed", flush=True)
             continue
@@ -175,13 +177,16 @@ def main(words):
                         row = {"transport": transport, "ranks": ranks, "operation": operation, "bytes": size,
                                "type": options.type, "functor": options.functor, "wrong": wrong,
                                "times": {l: summary(t) for l, t in times.items() if t}, "ratios": {},
-                               "over_mpi": {}}
+                               "over_mpi": {}, "registered": None}
                         for library, each in times.items():
                             if not library.startswith("cohort") and each and times.get("cohort"):
                                 row["ratios"][library] = ratio(each, times["cohort"])
                             over = "cohort_" + library
                             if each and times.get(over):
                                 row["over_mpi"][library] = ratio(times[over], each)
+                        best = report.best_peer(row)
+                        if best and times.get("cohort_registered"):
+                            row["registered"] = ratio(times[best], times["cohort_registered"])
                         rows.append(row)
                         print(report.line(row), flush=True)
                         if "cohort" not in running:

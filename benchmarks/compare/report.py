@@ -7,8 +7,8 @@ import platform
 import subprocess
 import time
 
-LIBRARIES = ["cohort", "openmpi", "mpich", "gloo", "cohort_openmpi", "cohort_mpich"]
-TITLES = {"cohort": "cohort", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
+LIBRARIES = ["cohort", "cohort_registered", "openmpi", "mpich", "gloo", "cohort_openmpi", "cohort_mpich"]
+TITLES = {"cohort": "cohort", "cohort_registered": "registered", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
           "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
 
 
@@ -36,6 +36,12 @@ def over_mpi_text(row):
                      for l, r in row["over_mpi"].items())
 
 
+def registered_text(row):
+    """The same ratio, of cohort with its buffers registered."""
+    r = row["registered"]
+    return f"registered {r['ratio']:.2f} ({r['q1']:.2f} to {r['q3']:.2f})"
+
+
 def header_line():
     names = "".join(f"{TITLES[l] + ' us':>17}" for l in LIBRARIES)
     return (f"{'':4}{'P':>2} {'operation':<15}{'size':>8}{names}   fastest peer / cohort (quartiles)"
@@ -51,6 +57,8 @@ def line(row):
     if best:
         r = row["ratios"][best]
         text += f"   {r['ratio']:.2f} ({r['q1']:.2f} to {r['q3']:.2f}) {TITLES[best]}"
+    if row["registered"]:
+        text += "; " + registered_text(row)
     if row["over_mpi"]:
         text += "; " + over_mpi_text(row)
     bad = {l: n for l, n in row["wrong"].items() if n}
@@ -105,7 +113,7 @@ def markdown(options, rows, limits, trouble, seconds, about):
             f"libraries take turns ({options.rounds} rounds). Rooted operations rotate their root. A size is the larger "
             "of one rank's input and output. `latency` is half a round trip, `bandwidth` the time of a message in a "
             "window of up to 64. `fastest peer / cohort` is the fastest peer's median over cohort's, with the quartiles of "
-            "the rounds; Gloo has TCP alone. `over ...` is cohort over that library, unchecked as MPI is "
+            "the rounds; Gloo has TCP alone. `registered` is cohort with the same buffers registered. `over ...` is cohort over that library, unchecked as MPI is "
             "(`COHORT_MPI_CHECK=never`), and the last column its time over that of the same calls of MPI alone.", ""]
     for transport, ranks in dict.fromkeys((r["transport"], r["ranks"]) for r in rows):
         out += [f"## {'Shared memory' if transport == 'shm' else 'Loopback TCP'}, {ranks} ranks", "",
@@ -116,6 +124,7 @@ def markdown(options, rows, limits, trouble, seconds, about):
             best = best_peer(row)
             r = row["ratios"].get(best)
             last = f"**{r['ratio']:.2f}** ({r['q1']:.2f} to {r['q3']:.2f}), {TITLES[best]}" if best else "-"
+            last += f"; {registered_text(row)}" if row["registered"] else ""
             out += [f"| {row['operation']} | {size_text(row['bytes'])} | " + " | ".join(cells) +
                     f" | {last} | {over_mpi_text(row) or '-'} |"]
         out += [""]

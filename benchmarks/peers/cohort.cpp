@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -27,6 +29,12 @@ class library {
   library() : world_(cohort::connect<backend>()) {}
   [[nodiscard]] int rank() const { return world_.rank(); }
   [[nodiscard]] int size() const { return world_.size(); }
+  /// With MEASURE_REGISTER in the environment buffers are registered.
+  template <class T>
+  std::shared_ptr<void> keep(T* data, std::size_t n) {
+    if (std::getenv("MEASURE_REGISTER") == nullptr || n == 0) return nullptr;
+    return std::make_shared<cohort::registration>(world_.register_memory(std::span(data, n)));
+  }
 
   void barrier() { world_.barrier().wait(); }
   template <class T, class Op>

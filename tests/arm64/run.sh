@@ -12,6 +12,8 @@ set -uo pipefail
 [ $# -eq 1 ] || { echo "usage: tests/arm64/run.sh TOOL" >&2; exit 2; }
 tool=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/every_header.sh
+source tests/every_header.sh
 for program in aarch64-linux-gnu-g++ qemu-aarch64; do
   command -v "$program" >/dev/null && continue
   echo "arm64/all: SKIPPED: no $program here (Debian 12: apt-get install g++-aarch64-linux-gnu qemu-user)"
@@ -41,8 +43,7 @@ check() {
   fi
 }
 
-find include -name '*.hpp' | grep -vE '/(mpi|gpu)/|/backend/(mpi|nccl)\.hpp|/src\.hpp|/codec/cereal\.hpp' | sort |
-  sed 's|^include/\(.*\)|#include <\1>|' >"$scratch/all.cpp"
+every_header sort >"$scratch/all.cpp"
 echo '#include <cohort/src.hpp>' >"$scratch/bodies.cpp"
 check headers "${compile[@]}" -c "$scratch/all.cpp" -o "$scratch/all.o"
 check program "${compile[@]}" -O1 -DCOHORT_SEPARATE_COMPILATION examples/04_all_reduce.cpp "$scratch/bodies.cpp" \

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // The oracle over MPI: every function, by every schedule and by MPI's own collectives, against what it must give. Run by
 // mpirun with the name of a part; rank 0 says how much was checked.
-#include "../support/oracle_exchange.hpp"
-#include "../support/oracle_messages.hpp"
 #include "../support/oracle_mixed.hpp"
+#include "../support/oracle_movements.hpp"
 #include "../support/oracle_reduce.hpp"
 #include "../support/oracle_scan.hpp"
 #include "shared_counter.hpp"
@@ -20,35 +19,16 @@ using namespace oracle;
 namespace {
 
 using remote = cohort::mpi;
-constexpr std::size_t prime = 10007;
 constexpr std::size_t long_prime = 100003;  // of int32, longer than any message that MPI sends eagerly
 
-task<> movements(checker<remote>& c) {
-  auto broadcasts = broadcast_matrix<rgb>(c, counts_for(c.size(), prime), all_roots(c.size()));
-  co_await broadcasts;
-  auto scatters = scatter_matrix<std::int32_t>(c, counts_for(c.size(), prime), all_roots(c.size()), 1009);
-  co_await scatters;
-  auto gathers = gather_matrix<std::int32_t>(c, counts_for(c.size(), prime), all_roots(c.size()), 1009);
-  co_await gathers;
-  auto all_gathers = all_gather_matrix<rgb>(c, counts_for(c.size(), prime), prime);
-  co_await all_gathers;
-  auto all_to_alls = all_to_all_matrix<rgb>(c, counts_for(c.size(), prime), prime);
-  co_await all_to_alls;
+task<> short_blocks(checker<remote>& c) {
+  auto all = movements(c, prime);
+  co_await all;
 }
 
-task<> long_movements(checker<remote>& c) {
-  auto messages = message_matrix<std::int32_t>(c, {long_prime});
-  co_await messages;
-  auto broadcasts = broadcast_matrix<std::int32_t>(c, {300007}, {c.size() - 1});
-  co_await broadcasts;
-  auto scatters = scatter_matrix<std::int32_t>(c, {long_prime}, {c.size() / 2}, long_prime);
-  co_await scatters;
-  auto gathers = gather_matrix<std::int32_t>(c, {long_prime}, {c.size() / 2}, long_prime);
-  co_await gathers;
-  auto all_gathers = all_gather_matrix<std::int32_t>(c, {long_prime}, long_prime);
-  co_await all_gathers;
-  auto all_to_alls = all_to_all_matrix<std::int32_t>(c, {long_prime}, long_prime);
-  co_await all_to_alls;
+task<> long_blocks(checker<remote>& c) {
+  auto all = long_movements(c, long_prime, 300007);
+  co_await all;
 }
 
 task<> reductions(checker<remote>& c) {
@@ -113,11 +93,11 @@ struct part {
 };
 const part parts[] = {
     {"movements",
-     movements,
+     short_blocks,
      {operation_kind::broadcast, operation_kind::scatter, operation_kind::scatter_v, operation_kind::gather,
       operation_kind::gather_v, operation_kind::all_gather, operation_kind::all_gather_v, operation_kind::all_to_all,
       operation_kind::all_to_all_v}},
-    {"long_movements", long_movements, {operation_kind::broadcast, operation_kind::all_gather}},
+    {"long_movements", long_blocks, {operation_kind::broadcast, operation_kind::all_gather}},
     {"reductions",
      reductions,
      {operation_kind::all_reduce, operation_kind::reduce, operation_kind::reduce_scatter,

@@ -53,7 +53,9 @@ TEST_CASE("a rank returns early while the others are in a collective") {
       return cohort::run(rank_main);
     });
     CHECK(ranks[static_cast<std::size_t>(leaver)].exit_code == 0);
-    check_survivors(ranks, {leaver}, {errc::peer_lost, {leaver}, "all_reduce", {"exited early", "left the world", "last called barrier() #0"}});
+    check_survivors(
+        ranks, {leaver},
+        {errc::peer_lost, {leaver}, "all_reduce", {"exited early", "left the world", "last called barrier() #0"}});
     CHECK(slowest_ms(ranks, leaver, "leaving") < bound_ms);
   }
 }
@@ -150,7 +152,8 @@ TEST_CASE("an exception leaves one rank: the others are told which, and what it 
     const auto& r = ranks[static_cast<std::size_t>(thrower)];
     CHECK(r.exit_code == 1);
     CHECK(contains(r.err, "no bread in the house"));
-    check_survivors(ranks, {thrower}, {errc::aborted, {thrower}, "all_reduce", {"ended with an exception: no bread in the house"}});
+    check_survivors(ranks, {thrower},
+                    {errc::aborted, {thrower}, "all_reduce", {"ended with an exception: no bread in the house"}});
     CHECK(slowest_ms(ranks, thrower, "leaving") < bound_ms);
   }
 }
@@ -191,7 +194,8 @@ TEST_CASE("an operation is dropped in flight") {
     REQUIRE(mine.size() == 1);
     if (mine[0].code == errc::aborted && contains(mine[0].text, "dropped")) {
       CHECK(contains(mine[0].text, "rank 1 dropped all_reduce #1 before it was complete"));
-      check_survivors(ranks, {1}, {errc::aborted, {1}, "all_reduce", {"rank 1 dropped all_reduce #1 before it was complete"}});
+      check_survivors(ranks, {1},
+                      {errc::aborted, {1}, "all_reduce", {"rank 1 dropped all_reduce #1 before it was complete"}});
     } else {
       // Complete before it was dropped: then rank 1 disagrees with the others about what comes next.
       CHECK(how.count == 100);
@@ -227,7 +231,9 @@ TEST_CASE("a stop request from another thread cancels an operation in flight") {
     };
     return cohort::run(rank_main);
   });
-  for (const auto& r : ranks) check_survivor(r, {errc::cancelled, {1}, r.rank == 0 ? "receive" : "all_reduce", {"rank 1 cancelled all_reduce #1"}});
+  for (const auto& r : ranks)
+    check_survivor(r,
+                   {errc::cancelled, {1}, r.rank == 0 ? "receive" : "all_reduce", {"rank 1 cancelled all_reduce #1"}});
 }
 
 TEST_CASE("a stop request that was made before the call cancels it as well") {
@@ -253,14 +259,19 @@ TEST_CASE("a stop request that was made before the call cancels it as well") {
 }
 
 TEST_CASE("a functor throws: every rank is told on which one and what") {
-  for (const int thrower : {0, 3}) {
+  struct attempt {
+    int thrower;
+    std::size_t count;  // the longer ones are combined while they arrive
+  };
+  for (const auto& [thrower, count] : {attempt{0, 1000}, attempt{3, 1000}, attempt{1, 1'000'000}}) {
     CAPTURE(thrower);
+    CAPTURE(count);
     const meeting_point all_here(4);
-    const auto ranks = run_ranks(4, [&](int rank) {
+    const auto ranks = run_ranks(4, [&, thrower = thrower, count = count](int rank) {
       const auto rank_main = [&](world_type world) -> task<> {
         co_await world.barrier();
         all_here.arrive_and_wait();
-        std::vector<int> v(1000, rank);
+        std::vector<int> v(count, rank);
         const auto careful = [&](int a, int b) -> int {
           if (rank == thrower) throw std::domain_error("no such sum");
           return a + b;

@@ -57,6 +57,23 @@ TEST_CASE("bench: every operation, its results right, in a row for each size") {
   }
 }
 
+TEST_CASE("bench: registered buffers") {
+  for (const char* operation : {"all_reduce", "broadcast", "all_gather", "reduce_scatter", "reduce"}) {
+    INFO(operation);
+    const outcome result = run_tool({"bench", operation, "-n", "3", "-b", "12", "-e", "1200000", "-f", "1000",
+                                     "--samples", "3", "--registered", "--csv"});
+    CHECK_MESSAGE(result.code == 0, result.err);
+    const std::vector<words> rows = csv_rows(result.out);
+    REQUIRE(rows.size() == 3);
+    for (std::size_t r = 1; r < rows.size(); ++r) CHECK(rows[r][11] == "0");
+  }
+  setup how;
+  how.environment = {{"COHORT_SHM", "0"}};
+  const outcome apart = run_tool({"bench", "all_reduce", "-n", "2", "-e", "8", "--registered"}, how);
+  CHECK(apart.code != 0);
+  CHECK_MESSAGE(contains(apart.err, "--registered: the ranks do not all share memory; leave it out"), apart.err);
+}
+
 TEST_CASE("bench: every functor and element type of all_reduce gives what was computed without the library") {
   for (const char* type : {"float", "double", "half", "bfloat16", "int8", "int16", "int32", "int64"}) {
     const bool integers = std::string(type).rfind("int", 0) == 0;
@@ -113,6 +130,8 @@ TEST_CASE("bench: a mistake gets one answer that says what is expected") {
   check_mistake({"all_reduce", "--samples", "0"}, "--samples: expected at least 1, got 0");
   check_mistake({"all_reduce", "--seconds", "0"}, "--seconds: expected more than 0");
   check_mistake({"all_reduce", "--csv", "--json"}, "--csv and --json exclude each other");
+  check_mistake({"all_reduce", "--transport", "tcp", "--registered"},
+                "--registered is about memory that ranks share, and --transport tcp lets them share none");
   check_mistake({"all_reduce", "--transport", "udp"}, "--transport: 'udp' is not one of auto, shm, tcp");
   check_mistake({"all_reduce", "-o", "bit_or"}, "bit_or is for integers, not for float");
   check_mistake({"all_reduce", "-o", "average", "-t", "int32"}, "average is for floating-point numbers, not for int32");

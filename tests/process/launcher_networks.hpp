@@ -38,6 +38,11 @@ class two_networks {
     return run("ip -n " + (node == 0 ? a_ : b_) + " link set c" + std::to_string(::getpid()) + (node == 0 ? "a" : "b") +
                " mtu " + std::to_string(bytes));
   }
+  /// Nothing gets through any more, and nobody is told.
+  [[nodiscard]] bool cut() const {
+    return run("ip -n " + a_ + " route add blackhole " + address(1) + "/32") &&
+           run("ip -n " + b_ + " route add blackhole " + address(0) + "/32");
+  }
   [[nodiscard]] setup in(int node) const {
     setup how;
     const std::string path = "/var/run/netns/" + (node == 0 ? a_ : b_);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The oracle over real processes that talk TCP: what moves blocks, and messages; announced before they are sent because
 // they are long, or thousands of short ones; over IPv4 and IPv6.
-#include "../support/oracle_exchange.hpp"
-#include "../support/oracle_messages.hpp"
+#include "../support/oracle_movements.hpp"
 #include "../support/oracle_processes.hpp"
 
 #include <doctest/doctest.h>
@@ -13,34 +12,6 @@
 using namespace oracle;
 
 namespace {
-
-task<> movements(checker<remote>& c) {
-  auto broadcasts = broadcast_matrix<rgb>(c, counts_for(c.size(), prime), all_roots(c.size()));
-  co_await broadcasts;
-  auto scatters = scatter_matrix<std::int32_t>(c, counts_for(c.size(), prime), all_roots(c.size()), 1009);
-  co_await scatters;
-  auto gathers = gather_matrix<std::int32_t>(c, counts_for(c.size(), prime), all_roots(c.size()), 1009);
-  co_await gathers;
-  auto all_gathers = all_gather_matrix<rgb>(c, counts_for(c.size(), prime), prime);
-  co_await all_gathers;
-  auto all_to_alls = all_to_all_matrix<rgb>(c, counts_for(c.size(), prime), prime);
-  co_await all_to_alls;
-}
-
-task<> long_movements(checker<remote>& c) {
-  auto messages = message_matrix<std::int32_t>(c, {long_prime});
-  co_await messages;
-  auto broadcasts = broadcast_matrix<std::int32_t>(c, {longest_prime}, {c.size() - 1});
-  co_await broadcasts;
-  auto scatters = scatter_matrix<std::int32_t>(c, {long_prime}, {c.size() / 2}, long_prime);
-  co_await scatters;
-  auto gathers = gather_matrix<std::int32_t>(c, {long_prime}, {c.size() / 2}, long_prime);
-  co_await gathers;
-  auto all_gathers = all_gather_matrix<std::int32_t>(c, {long_prime}, long_prime);
-  co_await all_gathers;
-  auto all_to_alls = all_to_all_matrix<std::int32_t>(c, {long_prime}, long_prime);
-  co_await all_to_alls;
-}
 
 /// All are called before one is awaited, so that the receiver falls behind and its buffers fill up.
 task<> thousands_of_sends(checker<remote>& c) {
@@ -57,19 +28,24 @@ task<> thousands_of_sends(checker<remote>& c) {
   co_await from_any;
 }
 
-constexpr std::initializer_list<operation_kind> moving{
-    operation_kind::broadcast,    operation_kind::scatter,    operation_kind::scatter_v,
-    operation_kind::gather,       operation_kind::gather_v,   operation_kind::all_gather,
-    operation_kind::all_gather_v, operation_kind::all_to_all, operation_kind::all_to_all_v};
+task<> short_blocks(checker<remote>& c) {
+  auto all = movements(c, prime);
+  co_await all;
+}
+
+task<> long_blocks(checker<remote>& c) {
+  auto all = long_movements(c, long_prime, longest_prime);
+  co_await all;
+}
 
 }  // namespace
 
 TEST_CASE("oracle, processes: what moves blocks") {
-  for (const int n : process_counts) on_processes(n, moving, movements);
+  for (const int n : process_counts) on_processes(n, moving, short_blocks);
 }
 
 TEST_CASE("oracle, processes: blocks and messages longer than 256 KiB") {
-  for (const int n : process_counts_of_long) on_processes(n, moving, long_movements);
+  for (const int n : process_counts_of_long) on_processes(n, moving, long_blocks);
 }
 
 TEST_CASE("oracle, processes: messages and barriers") {
@@ -90,6 +66,18 @@ TEST_CASE("oracle, processes: thousands of short sends, some long ones among the
 
 TEST_CASE("oracle, processes: over IPv6") {
   if (!has_ipv6()) return;
-  on_processes(3, moving, movements, {{"MASTER_ADDR", "::1"}});
+  on_processes(3, moving, short_blocks, {{"MASTER_ADDR", "::1"}});
   on_processes(2, {}, thousands_of_sends, {{"MASTER_ADDR", "::1"}, {"COHORT_BIND_ADDRESS", "::1"}});
+}
+
+TEST_CASE("oracle, processes: what moves blocks, on several hosts") {
+  on_hosts([](const auto& move_in, int n) {
+    on_processes(n, moving, short_blocks, {}, move_in);
+    const shared_counter arrivals;
+    const auto barriers = [&](checker<remote>& c) -> task<> {
+      auto matrix = barrier_matrix(c, arrivals.get(), 100);
+      co_await matrix;
+    };
+    on_processes(n, {operation_kind::barrier}, barriers, {}, move_in);
+  });
 }

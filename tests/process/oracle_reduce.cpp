@@ -83,3 +83,12 @@ TEST_CASE("oracle, processes: reductions over IPv6") {
 TEST_CASE("oracle, processes: every rank listens on an address that is not that of rank 0's store") {
   on_processes(4, reducing, reductions, {{"COHORT_BIND_ADDRESS", "127.0.0.2"}});
 }
+
+TEST_CASE("oracle, processes: what reduces, on several hosts") {
+  on_hosts([](const auto& move_in, int n) {
+    on_processes(n, reducing, reductions, {}, move_in);
+    on_processes(n, {operation_kind::all_reduce, operation_kind::reduce, operation_kind::reduce_scatter},
+                 long_reductions, {}, move_in);
+    on_processes(n, {}, in_flight, {}, move_in);
+  });
+}

@@ -10,6 +10,8 @@
 # Usage: tests/style/run.sh [CHECK...]     all of them without arguments
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/every_header.sh
+source tests/every_header.sh
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 warnings=(-Wall -Wextra -Wpedantic -Wshadow -Wconversion)
@@ -57,16 +59,10 @@ check_lengths() {
   [ -z "$long" ] || { echo "more than 500 lines:"; echo "$long"; return 1; }
 }
 
-# One source with every header that needs neither MPI nor CUDA.
-write_unit() {  # FILE SORT...
-  find include -name '*.hpp' | grep -vE '/(mpi|gpu|nccl)/|/backend/(mpi|nccl)\.hpp|/src\.hpp|/codec/cereal\.hpp' | "${@:2}" |
-    sed 's|^include/\(.*\)|#include <\1>|' >"$1"
-}
-
 check_names() {
   local tool
   tool=$(program clang-tidy 14) || { echo "no clang-tidy 14 here (Debian 12: apt-get install clang-tidy-14)"; return 77; }
-  write_unit "$scratch/names.cpp" sort
+  every_header sort >"$scratch/names.cpp"
   "$tool" --quiet --checks='-*,readability-identifier-naming' --warnings-as-errors='*' --config-file=.clang-tidy \
     --header-filter='.*/include/cohort/.*' "$scratch/names.cpp" -- -std=c++20 -I include
 }
@@ -74,8 +70,8 @@ check_names() {
 check_clang() {
   local compiler=clang++-$1
   command -v "$compiler" >/dev/null || { echo "no $compiler here (Debian 12: apt-get install clang-$1)"; return 77; }
-  write_unit "$scratch/in_order.cpp" sort
-  write_unit "$scratch/in_reverse.cpp" sort -r
+  every_header sort >"$scratch/in_order.cpp"
+  every_header sort -r >"$scratch/in_reverse.cpp"
   "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include "$scratch/in_order.cpp" &&
     "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include "$scratch/in_reverse.cpp" || return 1
   echo '#include <cohort/src.hpp>' >"$scratch/once.cpp"

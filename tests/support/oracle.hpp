@@ -200,6 +200,12 @@ class checker {
   return yes;
 }
 
+/// Whether the ranks of this process's world are on several hosts, with several on some of them.
+[[nodiscard]] inline bool& ranks_span_hosts() noexcept {
+  static bool yes = false;
+  return yes;
+}
+
 /// Whether the backend under test has collectives of its own, which are then checked like any algorithm.
 inline bool has_natives = false;
 
@@ -208,6 +214,7 @@ inline bool has_natives = false;
   std::vector<algorithm> all;
   for (const auto& each : cohort::collective::implementations) {
     if (each.algorithm == algorithm::shared_memory && !ranks_share_memory()) continue;
+    if (each.algorithm == algorithm::hierarchical && !ranks_span_hosts()) continue;
     if (each.operation == kind) all.push_back(each.algorithm);
   }
   if (has_natives && cohort::collective::find_implementation(kind, algorithm::native) != nullptr) {

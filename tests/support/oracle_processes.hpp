@@ -16,10 +16,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <functional>
 #include <initializer_list>
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace oracle {
 
@@ -40,14 +43,17 @@ inline constexpr auto process_counts_of_long =
 
 /// Runs `check(checker<remote>&)` in n processes; each must have checked every algorithm of `kinds`.
 template <class Check>
-void on_processes(int n, std::initializer_list<operation_kind> kinds, Check check,
-                  support::variables environment = {}) {
+void on_processes(int n, std::initializer_list<operation_kind> kinds, Check check, support::variables environment = {},
+                  const std::function<void(int)>& move_in = {}) {
   CAPTURE(n);
   const auto body = [&](int rank) {
+    if (move_in) move_in(rank);
     tally counts;
     auto rank_main = [&](communicator<remote> world) -> task<> {
       support::expect(world.rank() == rank && world.size() == n, "the rank and the size that the launcher gave");
       ranks_share_memory() = world.calls().state()->window != nullptr;
+      ranks_span_hosts() = world.calls().state()->hosts != nullptr;
+      support::expect(ranks_span_hosts() == static_cast<bool>(move_in), "several hosts where there are several");
       checker<remote> c(world, counts);
       auto work = check(c);
       co_await work;
@@ -69,6 +75,25 @@ void on_processes(int n, std::initializer_list<operation_kind> kinds, Check chec
   const bool all_right =
       std::all_of(results.begin(), results.end(), [](const support::rank_result& r) { return r.ok(); });
   CHECK_MESSAGE(all_right, support::describe(results));
+}
+
+/// Every rank of 3 to 8 on one of several hosts: in a row, in turns, and with more on one than on another.
+///
+/// Calls f(what each rank is to do before it joins, ranks)
+template <class F>
+void on_hosts(F f) {
+  std::vector<std::vector<int>> layouts{{0, 0, 1}, {0, 1, 1, 0, 2}};
+  if (!support::sanitized) layouts.insert(layouts.end(), {{0, 0, 1, 1}, {0, 1, 0, 1, 0, 1}, {0, 0, 0, 0, 1, 1, 1, 1}});
+  for (const std::vector<int>& hosts : layouts) {
+    std::string layout;
+    for (const int h : hosts) layout += std::to_string(h) + " ";
+    CAPTURE(layout);
+    const auto move_in = [&hosts](int rank) {
+      ::setenv("COHORT_HOST_ID", ("host " + std::to_string(hosts[static_cast<std::size_t>(rank)])).c_str(), 1);
+      ::setenv("COHORT_SHM", "1", 1);
+    };
+    f(move_in, static_cast<int>(hosts.size()));
+  }
 }
 
 /// Whether this machine has ::1; says so where it has not.

@@ -161,7 +161,7 @@ TEST_CASE("fit: at every size the table has an algorithm that is about as fast a
     for (const int p : {2, 3, 4, 6, 8, 12, 64, 1000}) {
       const selection_table table = fitted(selection_table{}, p, c);
       for (const implementation& i : implementations) {
-        if (i.algorithm == algorithm::shared_memory) continue;
+        if (needs_places(i.algorithm)) continue;
         for (int k = 0; k < 31; ++k) {
           const std::size_t bytes = k == 0 ? 0 : (std::size_t{1} << k) + static_cast<std::size_t>(k) * 3;
           for (const bool commutative : {false, true}) {
@@ -184,7 +184,8 @@ TEST_CASE("fit: at every size the table has an algorithm that is about as fast a
 
 TEST_CASE("fit: whatever messages cost, and for every number of ranks, there is room for the table") {
   std::vector<selection_row> own;
-  for (const implementation& i : native_implementations) own.push_back({i.operation, 65536, 1, false, algorithm::native});
+  for (const implementation& i : native_implementations)
+    own.push_back({i.operation, 65536, 1, false, algorithm::native});
   own.insert(own.end(), std::begin(default_selection), std::end(default_selection));
   const selection_table with_natives(own, true);
   std::mt19937 random(7);

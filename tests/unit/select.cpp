@@ -125,17 +125,18 @@ TEST_CASE("no override, and an override in code") {
   t.override_with(operation_kind::all_gather, algorithm::linear);
   CHECK(t.choose(operation_kind::all_gather, 8, 2, true) == algorithm::linear);
   CHECK_THROWS_WITH_AS(t.override_with(operation_kind::all_gather, algorithm::bruck),
-                       "\"bruck\" is not an algorithm of all_gather; these are circulant, ring, linear, shared_memory",
+                       "\"bruck\" is not an algorithm of all_gather; these are circulant, ring, linear, "
+                       "hierarchical, shared_memory",
                        cohort::error);
 }
 
 TEST_CASE("a wrong override is refused with what could stand there") {
   CHECK(refusal("all_reduce=bruck") ==
         "algorithms \"all_reduce=bruck\": in \"all_reduce=bruck\", \"bruck\" is not an algorithm of all_reduce; these "
-        "are recursive_doubling, halving_doubling, circulant, ring, shared_memory");
+        "are recursive_doubling, halving_doubling, circulant, ring, hierarchical, shared_memory");
   CHECK(refusal("barrier=dissemination,all_reduce=fast") ==
         "algorithms \"barrier=dissemination,all_reduce=fast\": in \"all_reduce=fast\", \"fast\" is not an algorithm of "
-        "all_reduce; these are recursive_doubling, halving_doubling, circulant, ring, shared_memory");
+        "all_reduce; these are recursive_doubling, halving_doubling, circulant, ring, hierarchical, shared_memory");
   CHECK(refusal("allreduce=ring") ==
         "algorithms \"allreduce=ring\": in \"allreduce=ring\", \"allreduce\" is not an operation with algorithms; "
         "these are barrier, broadcast, scatter, scatter_v, gather, gather_v, reduce, all_reduce, all_gather, "

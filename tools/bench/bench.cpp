@@ -54,6 +54,10 @@ void print(const std::string& text) {
 }
 
 int measure_all(world_type& world, const bench_options& options) {
+  if (options.registered && world.calls().state()->window == nullptr) {
+    const std::string what = "--registered: the ranks do not all share memory; leave it out";
+    return world.rank() == 0 ? usage_error(name, what) : exit_code::usage;  // said once
+  }
   const bool speaks = world.rank() == 0;
   const bool as_it_grows = speaks && options.format != format_kind::json;
   if (as_it_grows && options.explain && options.format == format_kind::table) {

@@ -25,7 +25,7 @@ std::string predictions(operation_kind kind, std::size_t bytes, int ranks, bool 
                         const collective::link_costs& costs) {
   std::vector<std::pair<double, algorithm>> all;
   for (const collective::implementation& i : collective::implementations) {
-    if (i.operation != kind || i.algorithm == algorithm::shared_memory || (i.needs_commutative && !commutative)) {
+    if (i.operation != kind || collective::needs_places(i.algorithm) || (i.needs_commutative && !commutative)) {
       continue;
     }
     all.emplace_back(collective::predicted_seconds(kind, i.algorithm, bytes, ranks, costs), i.algorithm);
@@ -62,6 +62,8 @@ explanation explain(const world_type& world, const bench_options& options, const
     result.why = "an override";
   } else if (chosen == algorithm::shared_memory) {
     result.why = "all ranks share memory";
+  } else if (chosen == algorithm::hierarchical) {
+    result.why = "several ranks on each of " + std::to_string(state.hosts->hosts()) + " hosts";
   } else if (state.costs) {
     result.why = "the tuning: " + predictions(kind, work.choice_bytes, world.size(), work.commutative, *state.costs);
   } else {
@@ -75,6 +77,11 @@ std::string grounds_of_choice(const world_type& world) {
   std::string text;
   if (state.window != nullptr) {
     text += "# All ranks share memory, and work in it unless an override says otherwise.\n";
+  }
+  if (state.hosts != nullptr) {
+    text += "# The ranks are on " + std::to_string(state.hosts->hosts()) + " hosts, at most " +
+            std::to_string(state.hosts->most()) +
+            " on one, and what has a hierarchical algorithm is carried out by it unless an override says otherwise.\n";
   }
   if (state.costs) {
     tuning costs;

@@ -142,6 +142,7 @@ void declare(CLI::App& app, bench_options& options, raw_options& raw) {
   app.add_flag("--csv", raw.csv, "print comma-separated values");
   app.add_flag("--json", raw.json, "print JSON");
   app.add_flag("--plot", options.plot, "write cohort_bench_OP.png too; needs python3 with matplotlib");
+  app.add_flag("--registered", options.registered, "measure buffers that are registered (register_memory)");
   app.add_flag("--explain", options.explain, "tell the algorithm chosen at each size, and the table of choices");
   set_usage(app, "cohort bench OP [-b SIZE] [-e SIZE] [-f FACTOR] [-t TYPE] [-o FUNCTOR] [-n N] [options]");
   app.footer(
@@ -185,6 +186,10 @@ void check(const CLI::App& app, const raw_options& raw, bench_options& options) 
     if (raw.samples < 1)
       throw std::invalid_argument("--samples: expected at least 1, got " + std::to_string(raw.samples));
     options.samples = raw.samples;
+  }
+  if (options.registered && options.transport == transport_kind::tcp) {
+    throw std::invalid_argument(
+        "--registered is about memory that ranks share, and --transport tcp lets them share none");
   }
   if (raw.csv && raw.json) throw std::invalid_argument("--csv and --json exclude each other");
   options.format = raw.csv ? format_kind::csv : raw.json ? format_kind::json : format_kind::table;

@@ -46,6 +46,7 @@ struct bench_options {
   format_kind format = format_kind::table;
   bool plot = false;
   bool explain = false;
+  bool registered = false;  ///< the buffers, so that the ranks of a host reach each other's
 };
 
 [[nodiscard]] std::string_view name_of(element_kind type) noexcept;

@@ -68,6 +68,7 @@ struct cell {
   bench_memory<T> in, out;
   std::vector<std::size_t> counts;
   int last_root = 0;
+  registration in_kept, out_kept;
 
   cell(world_type& w, const bench_options& o, std::size_t whole_count, std::size_t block_count, std::size_t in_count,
        std::size_t out_count)
@@ -82,6 +83,8 @@ struct cell {
         out(out_count),
         counts(static_cast<std::size_t>(w.size()), block_count) {
     for (std::size_t i = 0; i < in_count; ++i) in.all()[i] = held(rank, i);
+    if (o.registered && in_count > 0) in_kept = world->register_memory(in.all());
+    if (o.registered && out_count > 0) out_kept = world->register_memory(out.all());
   }
   [[nodiscard]] T held(int by, std::size_t index) const {
     return element_of<T>(static_cast<double>(input_value(functor, by, index)));

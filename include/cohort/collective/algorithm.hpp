@@ -27,10 +27,11 @@ enum class algorithm : unsigned char {
   scatter_all_gather,
   reduce_scatter_gather,
   shared_memory,
-  native,  ///< not a schedule: the collective of the library that the backend stands on
+  native,        ///< not a schedule: the collective of the library that the backend stands on
+  hierarchical,  ///< on each host, then between hosts
 };
 
-inline constexpr algorithm last_algorithm = algorithm::native;
+inline constexpr algorithm last_algorithm = algorithm::hierarchical;
 
 [[nodiscard]] constexpr std::string_view to_string(algorithm a) noexcept {
   switch (a) {
@@ -50,6 +51,7 @@ inline constexpr algorithm last_algorithm = algorithm::native;
     case algorithm::reduce_scatter_gather: return "reduce_scatter_gather";
     case algorithm::shared_memory: return "shared_memory";
     case algorithm::native: return "native";
+    case algorithm::hierarchical: return "hierarchical";
   }
   return "no algorithm";
 }
@@ -71,11 +73,13 @@ struct implementation {
 
 inline constexpr implementation implementations[] = {
     {operation_kind::barrier, algorithm::dissemination},
+    {operation_kind::barrier, algorithm::hierarchical},
     {operation_kind::barrier, algorithm::shared_memory},
     {operation_kind::broadcast, algorithm::binomial},
     {operation_kind::broadcast, algorithm::circulant},
     {operation_kind::broadcast, algorithm::scatter_all_gather},
     {operation_kind::broadcast, algorithm::chain},
+    {operation_kind::broadcast, algorithm::hierarchical},
     {operation_kind::broadcast, algorithm::shared_memory},
     {operation_kind::scatter, algorithm::binomial},
     {operation_kind::scatter, algorithm::linear},
@@ -91,29 +95,35 @@ inline constexpr implementation implementations[] = {
     {operation_kind::reduce, algorithm::halving_gather},
     {operation_kind::reduce, algorithm::circulant, true},
     {operation_kind::reduce, algorithm::reduce_scatter_gather, true},
+    {operation_kind::reduce, algorithm::hierarchical, true},
     {operation_kind::reduce, algorithm::shared_memory},
     {operation_kind::all_reduce, algorithm::recursive_doubling},
     {operation_kind::all_reduce, algorithm::halving_doubling},
     {operation_kind::all_reduce, algorithm::circulant, true},
     {operation_kind::all_reduce, algorithm::ring, true},
+    {operation_kind::all_reduce, algorithm::hierarchical, true},
     {operation_kind::all_reduce, algorithm::shared_memory},
     {operation_kind::all_gather, algorithm::circulant},
     {operation_kind::all_gather, algorithm::ring},
     {operation_kind::all_gather, algorithm::linear},
+    {operation_kind::all_gather, algorithm::hierarchical},
     {operation_kind::all_gather, algorithm::shared_memory},
     {operation_kind::all_gather_v, algorithm::circulant},
     {operation_kind::all_gather_v, algorithm::ring},
     {operation_kind::all_gather_v, algorithm::linear},
+    {operation_kind::all_gather_v, algorithm::hierarchical},
     {operation_kind::all_gather_v, algorithm::shared_memory},
     {operation_kind::reduce_scatter, algorithm::halving},
     {operation_kind::reduce_scatter, algorithm::pairwise},
     {operation_kind::reduce_scatter, algorithm::circulant, true},
     {operation_kind::reduce_scatter, algorithm::ring, true},
+    {operation_kind::reduce_scatter, algorithm::hierarchical, true},
     {operation_kind::reduce_scatter, algorithm::shared_memory},
     {operation_kind::reduce_scatter_v, algorithm::halving},
     {operation_kind::reduce_scatter_v, algorithm::pairwise},
     {operation_kind::reduce_scatter_v, algorithm::circulant, true},
     {operation_kind::reduce_scatter_v, algorithm::ring, true},
+    {operation_kind::reduce_scatter_v, algorithm::hierarchical, true},
     {operation_kind::reduce_scatter_v, algorithm::shared_memory},
     {operation_kind::all_to_all, algorithm::bruck},
     {operation_kind::all_to_all, algorithm::pairwise},
@@ -137,6 +147,18 @@ static_assert([] {
   }
   return true;
 }());
+/// Whether there is a way for several hosts with several ranks each, and one that any functor may take.
+[[nodiscard]] constexpr bool has_hierarchy(operation_kind kind, bool commutative) noexcept {
+  for (const implementation& i : implementations) {
+    if (i.operation == kind && i.algorithm == algorithm::hierarchical) return commutative || !i.needs_commutative;
+  }
+  return false;
+}
+/// An algorithm that not every communicator has: it needs what its ranks share.
+[[nodiscard]] constexpr bool needs_places(algorithm a) noexcept {
+  return a == algorithm::shared_memory || a == algorithm::hierarchical;
+}
+
 /// What a library such as MPI has of its own; it keeps the order of the ranks where a functor does not commute.
 inline constexpr implementation native_implementations[] = {
     {operation_kind::barrier, algorithm::native},        {operation_kind::broadcast, algorithm::native},

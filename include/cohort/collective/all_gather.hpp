@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
+#include <cohort/collective/hierarchical.hpp>
 #include <cohort/collective/schedule/all_gather.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
@@ -28,6 +29,7 @@ task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
       };
       return move_in_window(ch, m, otherwise);
     }
+    if (how == algorithm::hierarchical) return all_gather_on_hosts(ch, where);
   }
   if constexpr (transport::native_all_gather<typename Channel::transport_type>) {
     using library = transport::native_collectives<typename Channel::transport_type>;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
+#include <cohort/collective/hierarchical.hpp>
 #include <cohort/collective/schedule/all_reduce.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/reduce.hpp>
@@ -23,6 +24,7 @@ task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::
       };
       return reduce_in_window(ch, whole, whole, bytes, op, -1, otherwise, finished);
     }
+    if (how == algorithm::hierarchical) return all_reduce_on_hosts(ch, v, v.cut(1).bytes(0, 1), op);
   }
   switch (how) {
     case algorithm::circulant: return execute_in_place(ch, circulant_all_reduce(p, r), v, &op);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
+#include <cohort/collective/hierarchical.hpp>
 #include <cohort/collective/schedule/barrier.hpp>
 #include <cohort/collective/shared/move.hpp>
 
@@ -19,6 +20,10 @@ operation<> barrier([[maybe_unused]] cohort::detail::ticket t) {
         return execute(ch, dissemination_barrier{ch.size(), ch.rank()}, nothing, nullptr);
       };
       co_await move_in_window(ch, window_move{}, otherwise);
+      co_return;
+    }
+    if (c.signature().algorithm == algorithm::hierarchical) {
+      co_await barrier_on_hosts(ch);
       co_return;
     }
   }

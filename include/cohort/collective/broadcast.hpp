@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
+#include <cohort/collective/hierarchical.hpp>
 #include <cohort/collective/schedule/broadcast.hpp>
 #include <cohort/collective/schedule/pipeline.hpp>
 #include <cohort/collective/select.hpp>
@@ -39,6 +40,7 @@ task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data,
       };
       return move_in_window(ch, m, otherwise);
     }
+    if (how == algorithm::hierarchical) return broadcast_on_hosts(ch, root, v);
   }
   switch (how) {
     case algorithm::circulant: return execute_in_place(ch, circulant_broadcast(p, r, root, segments), v, nullptr);

@@ -23,7 +23,7 @@ namespace detail {
   std::optional<algorithm> best;
   double seconds = 0;
   for (const implementation& i : implementations) {
-    if (i.operation != kind || i.algorithm == algorithm::shared_memory || (i.needs_commutative && !commutative) ||
+    if (i.operation != kind || needs_places(i.algorithm) || (i.needs_commutative && !commutative) ||
         (reduces(kind) && i.algorithm == algorithm::pairwise)) {
       continue;
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
+#include <cohort/collective/hierarchical.hpp>
 #include <cohort/collective/schedule/pipeline.hpp>
 #include <cohort/collective/schedule/reduce.hpp>
 #include <cohort/collective/select.hpp>
@@ -27,6 +28,7 @@ task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, st
       };
       return reduce_in_window(ch, v.cut(1), v.cut(1), bytes, op, root, otherwise, finished);
     }
+    if (how == algorithm::hierarchical) return reduce_on_hosts(ch, root, v, op);
   }
   switch (how) {
     case algorithm::circulant: {

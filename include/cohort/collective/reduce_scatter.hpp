@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
+#include <cohort/collective/hierarchical.hpp>
 #include <cohort/collective/schedule/reduce_scatter.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/combine.hpp>
@@ -34,6 +35,10 @@ task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
         return reduce_scatter_by(ch, without_window(ch.current(), bytes, op.commutative), where, offsets, op);
       };
       return reduce_scatter_in_window(ch, where.in, where.out, longest, op, otherwise);
+    }
+    if (how == algorithm::hierarchical) {
+      const two_level_reduce_scatter steps{columns{hosts_of(ch), r}};
+      return reduce_scatter_in(ch, steps, where, std::move(offsets), op);
     }
   }
   switch (how) {

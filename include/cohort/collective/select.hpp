@@ -70,6 +70,7 @@ inline constexpr selection_row default_selection[] = {
 struct means {
   bool native = true;   ///< the backend's own collectives, where it has any
   bool shared = false;  ///< memory that all ranks see
+  bool hosts = false;   ///< several hosts, with several ranks on some
 };
 
 /// The table of one communicator.
@@ -80,7 +81,10 @@ class selection_table {
   /// Needs: at most `capacity` rows, and for each operation that is asked for one that applies to every call
   ///        `natives`: whether the backend has collectives of its own, which rows and overrides may then name
   constexpr explicit selection_table(std::span<const selection_row> rows, bool natives = false) : natives_(natives) {
-    if (rows.size() > capacity) throw error(errc::invalid_argument, "a selection table has at most 64 rows");
+    if (rows.size() > capacity) {
+      throw error(errc::invalid_argument, "a selection table has at most " + std::to_string(capacity) +
+                                              " rows, found " + std::to_string(rows.size()));
+    }
     for (const selection_row& row : rows) rows_[row_count_++] = row;
   }
 
@@ -88,7 +92,8 @@ class selection_table {
   ///
   /// Needs:  `bytes` is the size of one rank's vector; of the whole result for an all_gather; of one block for a
   ///         gather, scatter or all_to_all; 0 where ranks do not know of each other's sizes (the forms in _v)
-  /// Result: shared_memory if the ranks share memory: then it is faster at every size, and keeps rank order
+  /// Result: shared_memory if the ranks share memory: then it is faster at every size, and keeps rank order; on several
+  ///         hosts with several ranks hierarchical, where the operation has that
   /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`; the backend's own, and that of
   ///         ranks which share memory, only if `usable` says so
   /// Errors: invalid_argument for an operation that has no row, such as a send
@@ -96,10 +101,12 @@ class selection_table {
                                            means usable = means{}) const {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
     if (wanted != algorithm{} && (commutative || !find_implementation(kind, wanted)->needs_commutative) &&
-        (usable.native || wanted != algorithm::native) && (usable.shared || wanted != algorithm::shared_memory)) {
+        (usable.native || wanted != algorithm::native) && (usable.shared || wanted != algorithm::shared_memory) &&
+        (usable.hosts || wanted != algorithm::hierarchical)) {
       return wanted;
     }
     if (usable.shared && has_shared_memory(kind)) return algorithm::shared_memory;
+    if (usable.hosts && has_hierarchy(kind, commutative)) return algorithm::hierarchical;
     for (const selection_row& row : rows()) {
       if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
           (commutative || !row.needs_commutative) && (usable.native || row.algorithm != algorithm::native)) {

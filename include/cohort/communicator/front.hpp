@@ -169,13 +169,13 @@ class front {
   }
 
   [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes) const {
-    return group_->selection.choose(kind, bytes, size(), true, {true, shares(kind)});
+    return group_->selection.choose(kind, bytes, size(), true, {true, shares(kind), group_->hosts != nullptr});
   }
   /// Of a reduction. A library of its own combines in an order that nobody promises, and cannot be told of exceptions.
   [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes, bool commutative,
                                              bool may_be_native) const {
     return group_->selection.choose(kind, bytes, size(), commutative && !group_->ordered,
-                                    {may_be_native && !group_->ordered, shares(kind)});
+                                    {may_be_native && !group_->ordered, shares(kind), group_->hosts != nullptr});
   }
 
   /// Whether a call concerns nobody else and cannot be interrupted: then it is carried out where it is made, and is

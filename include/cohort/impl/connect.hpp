@@ -147,6 +147,7 @@ COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio:
   s.epoch = o.launch.epoch;
   s.peer_timeout = o.peer_timeout;
   s.shared_memory = o.shared_memory;
+  s.host_id = o.host_id;
   s.congestion_control = o.congestion_control;
   const boost::asio::ip::address address = s.bind_address;
   std::vector<int> members(static_cast<std::size_t>(s.size));
@@ -185,6 +186,11 @@ COHORT_DECL connect_options options_from_environment(const environment& env) {
   o.algorithms = env.get("COHORT_ALGORITHMS").value_or("");
   o.tuning = env.get("COHORT_TUNING").value_or("");
   o.congestion_control = env.get("COHORT_TCP_CONGESTION").value_or("");
+  o.host_id = env.get("COHORT_HOST_ID").value_or("");
+  if (o.host_id.size() > 64) {
+    throw error(errc::bad_environment,
+                "COHORT_HOST_ID has " + std::to_string(o.host_id.size()) + " characters: expected at most 64");
+  }
   if (const std::optional<std::string> shared = env.get("COHORT_SHM")) {
     if (*shared != "0" && *shared != "1") {
       throw error(errc::bad_environment, "COHORT_SHM=" + detail::quoted(*shared) +

@@ -4,6 +4,7 @@
 // need the engine and come with engine.hpp.
 #pragma once
 
+#include <cohort/collective/hosts.hpp>
 #include <cohort/collective/link_costs.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/transport/fault.hpp>
@@ -67,6 +68,8 @@ class group {
   std::optional<collective::link_costs> costs{};
   /// Whether operands are combined as if no functor commuted.
   bool ordered = false;
+  /// Where members are, if they are on several hosts and on some of these there are several; null otherwise.
+  std::shared_ptr<const collective::host_table> hosts{};
   /// Where all members share memory: what they carry out their collectives in. Opened by the first that uses it.
   std::shared_ptr<transport::shm_window> window{};
 

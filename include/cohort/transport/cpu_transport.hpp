@@ -16,6 +16,9 @@ class cpu_transport : public engine {
  public:
   using engine::engine;
 
+  /// The pieces of a receive are filled in order, and `request::piece_filled` is called.
+  static constexpr bool tells_of_pieces = true;
+
   /// Starts a transfer; it is complete when `engine::complete` was called for it.
   virtual void start(request& r) = 0;
   /// Waits until every rank has left: what this rank sent has been used by then. False when the deadline came first.

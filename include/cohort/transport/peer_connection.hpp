@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -114,6 +115,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
   void gather(const outgoing& o);
   [[nodiscard]] bool offer(request& r);
   [[nodiscard]] bool take_offered(request& receive, std::uint64_t ticket);
+  [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
+                                                std::span<const piece> into);
   void keep_places();
   bool consume(const std::byte* data, std::size_t bytes);
   bool begin_frame(const unsigned char* bytes);

@@ -47,6 +47,7 @@ struct tcp_settings {
   std::uint32_t epoch = 0;
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds{10};
   bool shared_memory = true;  ///< with the ranks of this host
+  std::string host_id{};      ///< tells hosts apart besides what the kernel says
   std::string congestion_control{};
 };
 
@@ -117,6 +118,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void open_door();
   void watch_mail();
   void share_window(group& g);
+  void note_hosts(group& g) const;
   void read_mail();
   peer& link_up(int rank);
   bool move_links();
@@ -156,8 +158,9 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   boost::asio::steady_timer deadline_timer_;
   std::optional<boost::asio::posix::stream_descriptor> mail_{};
   std::vector<peer> peers_{};
-  std::vector<int> open_{};   // connected by sockets
-  std::vector<int> links_{};  // connected by memory
+  std::vector<int> host_marks_{};  // of every rank; equal for those of one host
+  std::vector<int> open_{};        // connected by sockets
+  std::vector<int> links_{};       // connected by memory
   matcher matcher_{};
   std::unique_ptr<tcp_monitor> monitor_{};
   unsigned turn_ = 0;

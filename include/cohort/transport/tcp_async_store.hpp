@@ -3,12 +3,12 @@
 // call that waits, waits at the server and holds up none behind it.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/detail/own_thread.hpp>
 #include <cohort/store/async_store.hpp>
 #include <cohort/store/store_operation.hpp>
 #include <cohort/store/table.hpp>
 #include <cohort/store/wire.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 #include <cohort/transport/tcp_store_link.hpp>
 
 #include <boost/asio/buffer.hpp>

@@ -3,10 +3,10 @@
 // Used by both ends of tcp_monitor.hpp; lives on one thread.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/detail/byte_codec.hpp>
 #include <cohort/transport/monitor_wire.hpp>
 #include <cohort/transport/tcp_address.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>

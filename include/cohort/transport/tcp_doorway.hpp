@@ -3,9 +3,9 @@
 // number of descriptors and shut nobody out. The entrance of tcp.hpp and of tcp_monitor_server.hpp.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/hello_memory.hpp>
 #include <cohort/transport/tcp_address.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 #include <cohort/transport/tcp_handshake.hpp>
 
 #include <boost/asio/ip/tcp.hpp>

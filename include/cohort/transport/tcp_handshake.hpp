@@ -3,9 +3,9 @@
 // the data connections of tcp.hpp and the control connections of tcp_monitor.hpp.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/tcp_address.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>

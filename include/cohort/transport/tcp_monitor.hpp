@@ -3,9 +3,9 @@
 // 0 hosts the service that gives them. A rank that computes for minutes is slow; one that is stopped is not heard.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/engine.hpp>
 #include <cohort/transport/tcp_address.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 #include <cohort/transport/tcp_monitor_server.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>

@@ -3,7 +3,7 @@
 // silent, and gives one verdict to all. Runs on the liveness thread only.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 #include <cohort/transport/tcp_control_link.hpp>
 #include <cohort/transport/tcp_doorway.hpp>
 #include <cohort/transport/verdict.hpp>

@@ -3,11 +3,11 @@
 // from one table. Everything is asynchronous, so a client that stalls, lies or floods costs only itself.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/store/desk.hpp>
 #include <cohort/store/wire.hpp>
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/hello_memory.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 #include <cohort/transport/tcp_store_session.hpp>
 
 #include <boost/asio/buffer.hpp>

@@ -3,9 +3,9 @@
 // run until the operation or the time is over. What the client of the TCP store is made of.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/store.hpp>
 #include <cohort/transport/tcp_address.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>

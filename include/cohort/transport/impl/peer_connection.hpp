@@ -73,6 +73,30 @@ inline void peer_connection::grant(request& receive, std::uint64_t ticket) {
   enqueue_frame(frame_kind::grant, envelope{}, ticket);
 }
 
+/// Result: how many pieces have been filled and used
+inline std::size_t peer_connection::read_piece_by_piece(const request& receive, std::span<const piece> from,
+                                                        std::span<const piece> into) {
+  places part;
+  std::size_t at = 0;
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    part.clear();
+    for (std::size_t left = into[i].bytes; left > 0;) {
+      const std::size_t n = std::min(left, from[at].bytes - used);
+      part.push_back({from[at].data + used, n});
+      left -= n;
+      used += n;
+      if (used == from[at].bytes) {
+        ++at;
+        used = 0;
+      }
+    }
+    if (!stream_->read_peer(part, into.subspan(i, 1))) return i;
+    receive.piece_filled(receive, i);
+  }
+  return into.size();
+}
+
 /// Copies an offered message out of its sender's memory; false if it must be sent after all.
 inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket) {
   const auto at =
@@ -87,7 +111,15 @@ inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket
     into.push_back({receive.pieces[i].data, std::min(left, receive.pieces[i].bytes)});
     left -= into.back().bytes;
   }
-  if (left > 0 || !stream_->read_peer(known.where, into)) return false;
+  if (left > 0) return false;
+  if (receive.piece_filled == nullptr) {
+    if (!stream_->read_peer(known.where, into)) return false;
+  } else if (const std::size_t used = read_piece_by_piece(receive, known.where, into); used < into.size()) {
+    if (used == 0) return false;
+    // What has been used cannot come again.
+    lose(error_of(boost::system::errc::io_error), "reading the rest of a message out of its sender's memory");
+    return true;
+  }
   enqueue_frame(frame_kind::taken, envelope{}, ticket);
   receive.place = nullptr;
   if (open()) owner_->on_received(*this, receive);
@@ -174,6 +206,8 @@ inline bool peer_connection::try_read() {
   for (int attempt = 0; attempt < 4 && open(); ++attempt) {
     in_pieces_.clear();
     std::size_t direct = 0;
+    std::size_t current = 0;  // the piece that comes, where only one at a time may
+    bool fills = false;
     if (payload_left_ > 0 && target_ != nullptr) {
       std::size_t skip = static_cast<std::size_t>(payload_done_);
       for (std::size_t i = 0; i < target_->piece_count && in_pieces_.size() < 60 && direct < payload_left_; ++i) {
@@ -186,6 +220,11 @@ inline bool peer_connection::try_read() {
             std::min<std::size_t>(p.bytes - skip, static_cast<std::size_t>(payload_left_) - direct);
         in_pieces_.push_back({p.data + skip, part});
         direct += part;
+        if (target_->piece_filled != nullptr) {
+          current = i;
+          fills = skip + part == p.bytes;
+          break;
+        }
         skip = 0;
       }
     } else if (payload_left_ > 0 && early_ != nullptr) {
@@ -204,6 +243,7 @@ inline bool peer_connection::try_read() {
       payload_left_ -= landed;
       payload_done_ += landed;
       if (early_ != nullptr) early_->arrived += landed;
+      if (fills && landed == direct) target_->piece_filled(*target_, current);
       if (payload_left_ == 0) finish_payload();
     }
     if (got > landed && open() && !consume(staging_.data(), got - landed)) return true;

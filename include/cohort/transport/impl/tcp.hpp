@@ -2,8 +2,8 @@
 // Bodies of transport/tcp.hpp: joining, connecting on demand, and the turn. tcp_messages.hpp has the messages.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/tcp.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 
 namespace cohort::transport {
 
@@ -398,6 +398,7 @@ inline std::shared_ptr<const fault> tcp_transport::report(fault f, const group& 
 
 inline void tcp_transport::group_added(group& g) {
   monitor_->add(g);
+  note_hosts(g);
   share_window(g);
 }
 

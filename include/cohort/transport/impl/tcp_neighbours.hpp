@@ -2,8 +2,8 @@
 // Bodies of transport/tcp.hpp: what it does with the ranks of its own host, and how it sleeps while they may write.
 #pragma once
 
-#include <cohort/detail/asio_calls.hpp>
 #include <cohort/transport/tcp.hpp>
+#include <cohort/transport/tcp_calls.hpp>
 
 #include <unistd.h>
 
@@ -12,11 +12,13 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 
 namespace cohort::transport {
 
 /// Where this process is to be found.
-[[nodiscard]] inline host_address own_host_address() {
+[[nodiscard]] inline host_address own_host_address(const std::string& host_id) {
   // Two processes can share memory when the kernel is the same boot of the same machine and they find each other's
   // sockets and process numbers: in one network and one process namespace, under one user.
   const auto link = [](const char* path) {
@@ -26,7 +28,8 @@ namespace cohort::transport {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   host_address a;
-  a.host = boot + " " + link("/proc/self/ns/net") + " " + link("/proc/self/ns/pid") + " " + std::to_string(::geteuid());
+  a.host = boot + " " + link("/proc/self/ns/net") + " " + link("/proc/self/ns/pid") + " " +
+           std::to_string(::geteuid()) + " " + host_id;
   std::random_device entropy;
   const auto word = [&entropy] { return (std::uint64_t{entropy()} << 32) | entropy(); };
   a.mail = "cohort-" + std::to_string(word()) + std::to_string(word());
@@ -36,24 +39,34 @@ namespace cohort::transport {
 
 inline std::string tcp_transport::open_host() {
   if (!settings_.shared_memory || size() == 1) return {};
-  neighbours_ = std::make_unique<neighbours>(rank(), size(), own_host_address());
+  neighbours_ = std::make_unique<neighbours>(rank(), size(), own_host_address(settings_.host_id));
   regions_ = std::make_unique<regions>(*neighbours_);
   return neighbours_->address().encode();
 }
 
 inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::string>& what_they_said,
                                                        clock::time_point until) {
-  if (!neighbours_) return {};
   std::vector<host_address> all;
   for (const std::string& text : what_they_said) {
     detail::byte_reader from(text);
     host_address a = host_address::decode(from);
     all.push_back(from.complete() ? std::move(a) : host_address{});
   }
+  // A rank that shares no memory is a host of its own, for itself as for all others.
+  std::unordered_map<std::string_view, int> first_on;
+  for (const host_address& a : all) {
+    const int r = static_cast<int>(host_marks_.size());
+    host_marks_.push_back(a.host.empty() ? r : first_on.try_emplace(a.host, r).first->second);
+  }
+  for (group* const g : groups()) note_hosts(*g);
+  if (!neighbours_) return {};
+  // Its first word is the kernel's: ranks that may not share memory share the processors all the same.
+  const auto machine_of = [](const host_address& a) { return std::string_view(a.host).substr(0, a.host.find(' ')); };
+  const auto here = [&](const host_address& a) { return machine_of(a) == machine_of(neighbours_->address()); };
+  const bool crowded = std::count_if(all.begin(), all.end(), here) > usable_cores();
   // They have all read the same table and send at once: what takes seconds does not come.
   constexpr auto patience = std::chrono::seconds{10};
   std::vector<int> seen = neighbours_->meet(std::move(all), std::min(until, clock::now() + patience));
-  const bool crowded = neighbours_->local_size() > usable_cores();
   brief_looks_ = crowded ? 0 : 256;
   set_spins(crowded ? 16 : 4000);
   return seen;
@@ -133,6 +146,14 @@ inline bool tcp_transport::neighbours_wait() {
     const peer& p = peer_of(r);
     return p.memory->has_data() || (p.connection->has_output() && p.memory->has_room());
   });
+}
+
+inline void tcp_transport::note_hosts(group& g) const {
+  if (host_marks_.empty()) return;
+  std::vector<int> marks;
+  for (const int member : g.members()) marks.push_back(host_marks_[static_cast<std::size_t>(member)]);
+  auto where = std::make_shared<const collective::host_table>(marks);
+  if (where->has_two_levels()) g.hosts = std::move(where);
 }
 
 inline void tcp_transport::share_window(group& g) {

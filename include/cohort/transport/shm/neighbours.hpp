@@ -62,7 +62,6 @@ class neighbours {
       }
     }
     memory_.close_descriptor();
-    local_ = 1 + static_cast<int>(expected);
     while (expected > 0 && clock::now() < until) {
       mail_.flush();
       std::optional<received_letter> got = mail_.receive();
@@ -129,7 +128,6 @@ class neighbours {
     return ranks;
   }
   /// How many ranks of this world run on this host.
-  [[nodiscard]] int local_size() const noexcept { return local_; }
 
   // --- letters
   void send(int to, letter_kind kind, std::uint64_t context, std::uint64_t number, const shared_segment& memory) {
@@ -232,7 +230,6 @@ class neighbours {
   std::vector<std::vector<int>> sees_{};
   std::list<received_letter> held_{};
   std::atomic<std::uint32_t> arrivals_{0};
-  int local_ = 1;
   bool fenced_by_kernel_ = false;
 };
 

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSL-1.0
+// What one round of a schedule does on one rank: the sink that a schedule is written into, and the requests that come
+// out. Used by execute.hpp.
+#pragma once
+
+#include <cohort/collective/layout.hpp>
+#include <cohort/collective/schedule.hpp>
+#include <cohort/detail/byte_buffer.hpp>
+#include <cohort/detail/fold.hpp>
+#include <cohort/detail/frame_pool.hpp>
+#include <cohort/transport/channel.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <utility>
+#include <vector>
+
+namespace cohort::collective {
+namespace detail {
+
+using cohort::detail::reducer;
+
+template <class T>
+using short_vector = std::vector<T, cohort::detail::pool_allocator<T>>;
+
+/// Calls f(to, from, bytes) for what two regions of one size have in the same place; their runs may be cut differently.
+template <class F>
+void each_pair(const layout& from, region a, const layout& to, region b, F f) {
+  short_vector<transport::piece> target;
+  to.each_piece(b.first, b.count, [&](std::byte* data, std::size_t n) { target.push_back({data, n}); });
+  auto at = target.begin();
+  std::size_t used = 0;
+  from.each_piece(a.first, a.count, [&](std::byte* data, std::size_t n) {
+    while (n > 0 && at != target.end()) {
+      const std::size_t part = std::min(n, at->bytes - used);
+      f(at->data + used, data, part);
+      data += part;
+      n -= part;
+      used += part;
+      if (used == at->bytes) {
+        ++at;
+        used = 0;
+      }
+    }
+  });
+}
+
+inline void copy_region(const layout& from, region a, const layout& to, region b) {
+  each_pair(from, a, to, b, [](std::byte* into, const std::byte* data, std::size_t n) {
+    if (into != data) std::memmove(into, data, n);
+  });
+}
+
+/// A transport that fills the pieces of a receive in order and tells when one is full: what is long is then combined
+/// while it arrives.
+template <class Transport>
+concept tells_of_pieces = Transport::tells_of_pieces;
+
+/// What one round does on this rank. Local actions take place while it is being filled.
+class round_plan {
+ public:
+  round_plan(const layouts& where, const reducer* op) noexcept : where_(&where), op_(op) {}
+
+  void clear() noexcept {
+    transfers_.clear();
+    pieces_.clear();
+    requests_.clear();
+    targets_.clear();
+    arriving_.clear();
+  }
+  [[nodiscard]] bool empty() const noexcept { return transfers_.empty(); }
+
+  void send(int peer, region r) { add(peer, r, kind::send, side::right); }
+  void receive(int peer, region r) { add(peer, r, kind::receive, side::right); }
+  void receive_reduce(int peer, region r, side s) { add(peer, r, kind::receive_reduce, s); }
+  void copy(region from, region to) const { copy_region(where_->of(from.where), from, where_->of(to.where), to); }
+  void reduce(region from, region into, side s) const {
+    each_pair(where_->of(from.where), from, where_->of(into.where), into,
+              [this, s](std::byte* target, const std::byte* data, std::size_t n) {
+                op_->fold(op_->op, target, data, n / op_->element_bytes, s);
+              });
+  }
+
+  /// Turns the transfers into requests, receives first: a message that finds its receive posted lands in place.
+  template <class Channel>
+  void start(const Channel& ch, transport::transfer_scope& scope, cohort::detail::buffer_cache& cache) {
+    std::size_t to_combine = 0;
+    for (transfer& t : transfers_) {
+      if (t.what != kind::receive_reduce) continue;
+      t.streams = tells_of_pieces<typename Channel::transport_type> && t.bytes > longest_staged && stands_alone(t);
+      to_combine += t.streams ? chunk_bytes() : aligned(t.bytes);
+    }
+    if (to_combine > staging_.capacity()) {
+      staging_ = cohort::detail::borrowed_buffer{};
+      staging_ = cohort::detail::borrowed_buffer(cache, to_combine);
+    }
+    std::size_t staged = 0;
+    for (transfer& t : transfers_) {
+      t.first_piece = pieces_.size();
+      if (t.what == kind::receive_reduce) {
+        t.staged = staged;
+        if (t.streams) cut_into_chunks(t);
+        else if (t.bytes > 0) pieces_.push_back({staging_.data() + staged, t.bytes});
+        staged += t.streams ? chunk_bytes() : aligned(t.bytes);
+      } else {
+        each_run(t, [&](std::byte* d, std::size_t n) { pieces_.push_back({d, n}); });
+      }
+      t.pieces = pieces_.size() - t.first_piece;
+    }
+    arriving_.reserve(transfers_.size());  // requests point into it
+    requests_.clear();
+    requests_.resize(transfers_.size());
+    std::size_t next = 0;
+    for (const bool sending : {false, true}) {
+      for (const transfer& t : transfers_) {
+        if ((t.what == kind::send) != sending) continue;
+        transport::request& r = requests_[next++];
+        r.peer = ch.world_rank(t.peer);
+        r.header = ch.header(t.bytes);
+        r.pieces = pieces_.data() + t.first_piece;
+        r.piece_count = t.pieces;
+        r.sending = sending;
+        if (t.streams) {
+          arriving_.push_back({this, t.first_target, t.arriving});
+          r.piece_filled = &combine_piece;
+          r.room = &arriving_.back();
+        }
+      }
+    }
+    scope.hold(requests_.data(), requests_.size());
+    for (std::size_t i = 0; i < requests_.size(); ++i) scope.start(ch.transport(), i);
+  }
+
+  /// Combines what has arrived and was not combined on its way.
+  void combine() {
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    for (const transfer& t : transfers_) {
+      if (t.what != kind::receive_reduce || t.streams) continue;
+      const std::byte* arrived = staging_.data() + t.staged;
+      each_run(t, [&](std::byte* d, std::size_t n) {
+        op_->fold(op_->op, d, arrived, n / op_->element_bytes, t.arriving);
+        arrived += n;
+      });
+    }
+  }
+
+ private:
+  enum class kind : unsigned char { send, receive, receive_reduce };
+  struct transfer {
+    int peer;
+    region where;
+    kind what;
+    side arriving;
+    std::size_t bytes;
+    std::size_t first_piece;
+    std::size_t pieces;
+    std::size_t staged;
+    std::size_t first_target;
+    bool streams;
+  };
+  /// A receive that is combined while it arrives.
+  struct arrival {
+    round_plan* plan;
+    std::size_t first_target;
+    side where;
+  };
+
+  /// Up to here what arrives stays in a second-level cache until its round is over.
+  static constexpr std::size_t longest_staged = std::size_t{256} << 10;
+  [[nodiscard]] std::size_t chunk_bytes() const noexcept {
+    constexpr std::size_t about = std::size_t{128} << 10;
+    return std::max<std::size_t>(1, about / op_->element_bytes) * op_->element_bytes;
+  }
+
+  static constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+  void add(int peer, region r, kind what, side s) {
+    transfers_.push_back({peer, r, what, s, where_->of(r.where).bytes(r.first, r.count), 0, 0, 0, 0, false});
+  }
+
+  template <class F>
+  void each_run(const transfer& t, F f) const {
+    where_->of(t.where.where).each_piece(t.where.first, t.where.count, f);
+  }
+  /// Whether nothing else in the round reads or writes where this transfer combines: then it need not wait for the others.
+  [[nodiscard]] bool stands_alone(const transfer& t) const {
+    bool alone = true;
+    for (const transfer& other : transfers_) {
+      if (&other == &t) continue;
+      each_run(t, [&](const std::byte* mine, std::size_t n) {
+        each_run(other,
+                 [&](const std::byte* its, std::size_t m) { alone = alone && (mine + n <= its || its + m <= mine); });
+      });
+    }
+    return alone;
+  }
+  /// Every chunk arrives in the same place, and is combined before the next one comes.
+  void cut_into_chunks(transfer& t) {
+    t.first_target = targets_.size();
+    each_run(t, [&](std::byte* d, std::size_t n) {
+      for (std::size_t done = 0; done < n; done += chunk_bytes()) {
+        pieces_.push_back({staging_.data() + t.staged, std::min(chunk_bytes(), n - done)});
+        targets_.push_back(d + done);
+      }
+    });
+  }
+  static void combine_piece(const transport::request& r, std::size_t number) noexcept {
+    const arrival& a = *static_cast<const arrival*>(r.room);
+    round_plan& plan = *a.plan;
+    if (plan.failure_) return;
+    try {
+      const transport::piece& p = r.pieces[number];
+      plan.op_->fold(plan.op_->op, plan.targets_[a.first_target + number], p.data, p.bytes / plan.op_->element_bytes,
+                     a.where);
+    } catch (...) {
+      plan.failure_ = std::current_exception();
+    }
+  }
+
+  const layouts* where_;
+  const reducer* op_;
+  short_vector<transfer> transfers_{};
+  short_vector<transport::piece> pieces_{};
+  short_vector<transport::request> requests_{};
+  short_vector<std::byte*> targets_{};
+  short_vector<arrival> arriving_{};
+  std::exception_ptr failure_{};
+  cohort::detail::borrowed_buffer staging_{};
+};
+
+}  // namespace detail
+}  // namespace cohort::collective
