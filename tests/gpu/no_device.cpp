@@ -5,10 +5,12 @@
 #include <cohort/gpu/dlpack.hpp>
 #include <cohort/run_local.hpp>
 #include <cohort/store/memory_store.hpp>
+#include <cohort/sync_wait.hpp>
 
 #include "support.hpp"
 
 #include <atomic>
+#include <coroutine>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -169,6 +171,83 @@ void tensors() {
       errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "dimension 1 is 1099511627776"));
 }
 
+std::shared_ptr<cohort::detail::milestone> a_milestone() {
+  auto m = std::make_shared<cohort::detail::milestone>();
+  m->where = {3, 4, 1, "all_reduce", nullptr};
+  return m;
+}
+task<std::thread::id> waits_for(std::shared_ptr<cohort::detail::milestone> m) {
+  co_await host_wait(std::move(m));
+  co_return std::this_thread::get_id();
+}
+/// A coroutine that nobody drives: it starts at once and ends where it is resumed.
+struct detached {
+  struct promise_type {
+    detached get_return_object() noexcept { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+    std::suspend_never initial_suspend() const noexcept { return {}; }
+    std::suspend_always final_suspend() const noexcept { return {}; }
+    void return_void() const noexcept {}
+    void unhandled_exception() const noexcept { std::terminate(); }
+  };
+  std::coroutine_handle<promise_type> frame;
+};
+detached note_where(std::shared_ptr<cohort::detail::milestone> m, std::atomic<bool>& woken, std::thread::id& where) {
+  co_await host_wait(std::move(m));
+  where = std::this_thread::get_id();
+  woken = true;
+}
+
+// How a coroutine wakes when a device is done, with a thread in the place of the poller.
+void host_waits() {
+  auto done = a_milestone();
+  done->finish(nullptr);
+  EXPECT(host_wait(done).ready());
+  host_wait(done).wait();
+  EXPECT(sync_wait(waits_for(done)) == std::this_thread::get_id());
+
+  // Below sync_wait: on the thread that blocks there, however late the poller is.
+  for (int i = 0; i < 50; ++i) {
+    auto m = a_milestone();
+    std::thread poller([m] { m->finish(nullptr); });
+    EXPECT(sync_wait(waits_for(m)) == std::this_thread::get_id());
+    poller.join();
+  }
+  // With no executor and nobody who drives: on the poller's thread.
+  auto free = a_milestone();
+  std::atomic<bool> woken{false};
+  std::thread::id where;
+  const detached alone = note_where(free, woken, where);
+  EXPECT(!woken);
+  std::thread poller([free] { free->finish(nullptr); });
+  const std::thread::id pollers = poller.get_id();
+  poller.join();
+  EXPECT(woken && where == pollers);
+  alone.frame.destroy();
+
+  // What went wrong is thrown where it is awaited; what comes after the first outcome changes nothing.
+  auto failed = a_milestone();
+  failed->finish(failed->explain(errc::timed_out, "the device has not done it"));
+  failed->finish(nullptr);
+  EXPECT(throws(
+      errc::timed_out, [&] { (void)sync_wait(waits_for(failed)); }, "all_reduce on rank 3 of 4, device 1: the device"));
+  EXPECT(throws(
+      errc::timed_out, [&] { host_wait(failed).wait(); }, "rank 3 of 4"));
+
+  // Dropped while it waits: nobody is woken.
+  auto dropped = a_milestone();
+  std::atomic<bool> never{false};
+  const detached gone = note_where(dropped, never, where);
+  gone.frame.destroy();
+  dropped->finish(nullptr);
+  EXPECT(!never);
+
+  std::uint64_t word = 4;
+  const cohort::detail::flag f{&word, 5};
+  EXPECT(!f.raised());
+  word = 5;
+  EXPECT(f.raised());
+}
+
 // Two ranks: both get the error, and it names a rank and says what to do.
 void connect_without_device() {
   const std::vector<std::string> said = {"cannot: ", "reaches no GPU", "nvidia-smi"};
@@ -226,6 +305,7 @@ int main() {
   errors();
   gate();
   tensors();
+  host_waits();
   connect_without_device();
   return gpu_test::conclude("no_device");
 }
