@@ -28,7 +28,12 @@ class event {
   void record(cudaStream_t s) const { check_cuda(cudaEventRecord(handle_, s), "cudaEventRecord"); }
   /// What comes on `s` from now on waits for the last record.
   void hold_back(cudaStream_t s) const { check_cuda(cudaStreamWaitEvent(s, handle_, 0), "cudaStreamWaitEvent"); }
-  [[nodiscard]] cudaError_t query() const noexcept { return cudaEventQuery(handle_); }
+  /// cudaSuccess, cudaErrorNotReady, or what has failed; cudaGetLastError() does not report it again.
+  [[nodiscard]] cudaError_t query() const noexcept {
+    const cudaError_t code = cudaEventQuery(handle_);
+    if (code != cudaSuccess) static_cast<void>(cudaGetLastError());
+    return code;
+  }
 
  private:
   cudaEvent_t handle_ = nullptr;
