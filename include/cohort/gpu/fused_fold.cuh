@@ -61,6 +61,12 @@ struct fused_fold {
   Epilogue after;
 };
 
+/// Of as many elements as are read or written together; one element is where any of its type may be.
+template <class T, int Width>
+inline constexpr std::size_t vector_alignment = Width == 1               ? alignof(T)
+                                                : Width * sizeof(T) > 16 ? 16
+                                                                         : Width * sizeof(T);
+
 /// Adds what the threads of a block have, in an order that does not change; thread 0 gets the sum.
 [[nodiscard]] __device__ inline float block_sum(float mine) {
   using reduce = cub::BlockReduce<float, fused_threads>;
@@ -71,10 +77,10 @@ struct fused_fold {
 template <int Width, class In, class Acc, class Out, class Op, class Prologue, class Epilogue>
 __global__ void __launch_bounds__(fused_threads)
     fused_fold_kernel(fused_fold<In, Acc, Out, Op, Prologue, Epilogue> f, float* parts) {
-  struct alignas(Width * sizeof(In) > 16 ? 16 : Width * sizeof(In)) in_vector {
+  struct alignas(vector_alignment<In, Width>) in_vector {
     In lane[Width];
   };
-  struct alignas(Width * sizeof(Out) > 16 ? 16 : Width * sizeof(Out)) out_vector {
+  struct alignas(vector_alignment<Out, Width>) out_vector {
     Out lane[Width];
   };
   float squares = 0;
