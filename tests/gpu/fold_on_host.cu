@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // The fold's arithmetic, element by element and by vectors, run by the host on memory of the host: the functions that the
 // kernels call, held against a fold written out in plain code. Needs no device.
+#include <cohort/gpu/adamw.cuh>
 #include <cohort/gpu/fold.cuh>
 #include <cohort/nccl/reduction_map.hpp>
 
 #include "support.hpp"
 #include "values.hpp"
 
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <functional>
@@ -59,6 +61,34 @@ void compare_scan(const T& start, const Op& op) {
   EXPECT(same(out, folded_in_order<T>(in, op), "scan", 3));
 }
 
+/// Steps of AdamW on one weight, against the formulas in double.
+void adamw() {
+  const cohort::adamw_settings s;
+  for (const float start : {0.0f, 1.0f, -3.5f}) {
+    float weight = start;
+    float first = 0;
+    float second = 0;
+    cohort::bfloat16 low{};
+    cohort::adamw_state state{0, 0, 0.5f, 0};
+    double w = start;
+    double m = 0;
+    double v = 0;
+    for (int t = 1; t <= 20; ++t) {
+      const float gradient = 0.25f * static_cast<float>(t % 5 - 1);
+      state.steps = t;
+      state.beta1_power = t == 1 ? s.beta1 : state.beta1_power * s.beta1;
+      state.beta2_power = t == 1 ? s.beta2 : state.beta2_power * s.beta2;
+      cohort::detail::adamw_element(weight, first, second, gradient, low, state, s);
+      const double g = 0.5 * gradient;
+      m = 0.9 * m + 0.1 * g;
+      v = 0.999 * v + 0.001 * g * g;
+      w -= 1e-3 * (m / (1 - std::pow(0.9, t)) / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-8) + 0.01 * w);
+      EXPECT(std::abs(weight - w) < 1e-5);
+      EXPECT(same_bits(low, cohort::bfloat16(weight)));
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -77,5 +107,6 @@ int main() {
   compare<float>("keep the first", first_of{});
   compare_scan<float>(0.0f, cohort::sum{});
   compare_scan<affine>(affine{1, 0, 7}, compose{});
+  adamw();
   return conclude("fold_on_host");
 }
