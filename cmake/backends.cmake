@@ -4,7 +4,19 @@
 # find_package(cohort COMPONENTS mpi) does, and so does COHORT_WITH_MPI=ON in add_subdirectory.
 
 option(COHORT_WITH_MPI "Find MPI, for cohort::mpi" OFF)
-option(COHORT_WITH_NCCL "Find CUDA and NCCL, for cohort::nccl" OFF)
+
+# Who works on this project tests the GPU side where its libraries are, whether there is a GPU or not.
+set(cohort_nccl_default OFF)
+if(PROJECT_IS_TOP_LEVEL)
+  list(APPEND CMAKE_MODULE_PATH ${PROJECT_SOURCE_DIR}/cmake)
+  find_package(CUDAToolkit QUIET)
+  find_package(NCCL 2.28 QUIET)
+  list(REMOVE_ITEM CMAKE_MODULE_PATH ${PROJECT_SOURCE_DIR}/cmake)
+  if(CUDAToolkit_FOUND AND NCCL_FOUND)
+    set(cohort_nccl_default ON)
+  endif()
+endif()
+option(COHORT_WITH_NCCL "Find CUDA and NCCL, for cohort::nccl" ${cohort_nccl_default})
 
 set(cohort_needs_of_mpi MPI::MPI_CXX)
 set(cohort_needs_of_nccl NCCL::NCCL CUDA::cudart)

@@ -7,6 +7,7 @@
 
 #include <cohort/backend/backend.hpp>
 #include <cohort/communicator/coalesced.hpp>
+#include <cohort/communicator/declaration.hpp>
 #include <cohort/communicator/exchanges.hpp>
 #include <cohort/communicator/front.hpp>
 #include <cohort/communicator/gathers.hpp>
@@ -33,15 +34,15 @@ namespace cohort {
 /// Errors:   every call: closed, not_a_member, forked (in a child of that process), concurrent_use (another thread is
 ///           inside), and the first cause of an earlier failure
 template <backend Backend>
-class [[nodiscard]] communicator : public detail::message_calls<communicator<Backend>, Backend>,
-                                   public detail::rooted_calls<communicator<Backend>, Backend>,
-                                   public detail::reduction_calls<communicator<Backend>, Backend>,
-                                   public detail::gather_calls<communicator<Backend>, Backend>,
-                                   public detail::exchange_calls<communicator<Backend>, Backend>,
-                                   public detail::coalesced_calls<communicator<Backend>, Backend>,
-                                   public detail::object_calls<communicator<Backend>, Backend>,
-                                   public detail::memory_calls<communicator<Backend>, Backend>,
-                                   public detail::group_calls<communicator<Backend>, Backend> {
+class [[nodiscard]] communicator<Backend> : public detail::message_calls<communicator<Backend>, Backend>,
+                                            public detail::rooted_calls<communicator<Backend>, Backend>,
+                                            public detail::reduction_calls<communicator<Backend>, Backend>,
+                                            public detail::gather_calls<communicator<Backend>, Backend>,
+                                            public detail::exchange_calls<communicator<Backend>, Backend>,
+                                            public detail::coalesced_calls<communicator<Backend>, Backend>,
+                                            public detail::object_calls<communicator<Backend>, Backend>,
+                                            public detail::memory_calls<communicator<Backend>, Backend>,
+                                            public detail::group_calls<communicator<Backend>, Backend> {
  public:
   using backend_type = Backend;
   using transport_type = typename Backend::transport_type;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
-# components.sh refused|tools|mpi: the components of the installed package.
+# components.sh refused|tools|mpi|nccl: the components of the installed package.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 here=$COHORT_SOURCE/tests/package
 work_in "components_$1"
@@ -41,6 +41,19 @@ END
       -DMPI_CXX_COMPILER="mpicxx.$flavour"
     cmake --build .
     "${mpirun[@]}" -n 2 ./over_mpi
+    ;;
+  nccl)
+    # What is not there is said, where there is no NCCL and where it is hidden.
+    expect_refusal "component nccl needs the CUDA toolkit and NCCL 2.28 or newer" cmake --fresh -S "$here/refused" -B refused \
+      -G Ninja -DCMAKE_PREFIX_PATH="$COHORT_PREFIX" -DVERSION=0.1 -DCOMPONENTS=nccl -DCMAKE_DISABLE_FIND_PACKAGE_NCCL=ON
+    found=
+    for folder in "${NCCL_ROOT:-}" "${NCCL_HOME:-}" "${CUDA_HOME:-}" /usr/local/cuda /usr/local /usr; do
+      [ -n "$folder" ] && [ -e "$folder/include/nccl.h" ] && found=$folder
+    done
+    [ -n "$found" ] || skip "no nccl.h here: set NCCL_ROOT to the folder that has include/nccl.h"
+    cmake -S "$here/over_nccl" -B . -G Ninja -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_PREFIX_PATH="$COHORT_PREFIX"
+    cmake --build .
+    ./over_nccl
     ;;
   *) fail "unknown test $1" ;;
 esac

@@ -98,7 +98,7 @@ COHORT_DECL call::call(std::shared_ptr<group> home, std::int64_t sequence, const
     home_->note_entered(sequence_, signature_);
     engine().entered(*this);
   }
-  if (chosen.stop.stop_possible()) on_stop_.emplace(std::move(chosen.stop), stopper{this});
+  if (chosen.stop.stop_possible()) static_cast<void>(on_stop_.emplace(std::move(chosen.stop), stopper{this}));
 }
 
 COHORT_DECL call::~call() {

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSL-1.0
+// Measures on one GPU what the targets of the GPU side are about, each beside what it is compared with, in one run:
+//
+//   folds      n operands in one kernel, in bytes per second, beside a copy on the device and beside n-1 pairwise kernels
+//   optimiser  norm, clip, AdamW and cast fused, beside separate passes
+//   wrapper    a call of communicator<nccl>, beside NCCL's own, in host nanoseconds
+//   await      from the end of the device's work until the host goes on: by flag, and by CUDA's own ways
+//   graph      a step of a hundred collectives, eager and captured, in host microseconds
+//
+// Usage: gpu_benchmark [SECTION...]      all of them without arguments. One line for each figure: name, value, unit
+#include <cohort/backend/nccl.hpp>
+#include <cohort/gpu/adamw.cuh>
+#include <cohort/gpu/fold.cuh>
+#include <cohort/nccl/reduction_map.hpp>
+#include <cohort/store/memory_store.hpp>
+
+#include "../../tests/gpu/spin.cuh"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using cohort::device_buffer;
+using cohort::device_span;
+using cohort::detail::check_cuda;
+using clock_type = std::chrono::steady_clock;
+
+void print(const std::string& name, double value, const char* unit) {
+  std::printf("%-58s %12.3f %s\n", name.c_str(), value, unit);
+  std::fflush(stdout);
+}
+double seconds_since(clock_type::time_point t) { return std::chrono::duration<double>(clock_type::now() - t).count(); }
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+/// Device seconds of one call of `work`: the median of several batches, by events with timing.
+template <class Work>
+double device_seconds(cudaStream_t s, const Work& work, int batch = 10) {
+  cudaEvent_t begin = nullptr;
+  cudaEvent_t end = nullptr;
+  check_cuda(cudaEventCreate(&begin), "cudaEventCreate");
+  check_cuda(cudaEventCreate(&end), "cudaEventCreate");
+  for (int i = 0; i < 3; ++i) work();
+  std::vector<double> each;
+  for (int k = 0; k < 9; ++k) {
+    check_cuda(cudaEventRecord(begin, s), "cudaEventRecord");
+    for (int i = 0; i < batch; ++i) work();
+    check_cuda(cudaEventRecord(end, s), "cudaEventRecord");
+    check_cuda(cudaEventSynchronize(end), "cudaEventSynchronize");
+    float milliseconds = 0;
+    check_cuda(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
+    each.push_back(milliseconds / 1e3 / batch);
+  }
+  static_cast<void>(cudaEventDestroy(begin));
+  static_cast<void>(cudaEventDestroy(end));
+  return median(each);
+}
+/// Host nanoseconds of one call, the stream being emptied between batches so that its queue never is what is measured.
+template <class Work>
+double host_nanoseconds(cudaStream_t s, const Work& work, int batch, int batches = 200) {
+  std::vector<double> each;
+  for (int k = 0; k < batches; ++k) {
+    const auto t = clock_type::now();
+    for (int i = 0; i < batch; ++i) work();
+    each.push_back(seconds_since(t) * 1e9 / batch);
+    check_cuda(cudaStreamSynchronize(s), "cudaStreamSynchronize");
+  }
+  return median(each);
+}
+
+template <class T, class Op>
+void fold_of(const char* type, const Op& op, cudaStream_t s) {
+  const std::size_t bytes = std::size_t{256} << 20;
+  const std::size_t count = bytes / sizeof(T);
+  device_buffer<T> slots(8 * count);
+  device_buffer<T> out(count);
+  check_cuda(cudaMemsetAsync(slots.data(), 0, 8 * bytes, s), "cudaMemsetAsync");
+  const double copy = device_seconds(s, [&] {
+    check_cuda(cudaMemcpyAsync(out.data(), slots.data(), bytes, cudaMemcpyDeviceToDevice, s), "cudaMemcpyAsync");
+  });
+  const double copied = 2.0 * static_cast<double>(bytes) / copy;
+  print(std::string("copy on the device, ") + type, copied / 1e12, "TB/s");
+  for (const int n : {2, 4, 8}) {
+    const auto from = cohort::fold_sources<T>::of_slots(slots.data(), count, n, nullptr, -1);
+    const double moved = static_cast<double>(n + 1) * static_cast<double>(bytes);
+    const std::string name = std::string(type) + ", " + std::to_string(n) + " operands";
+    const double one = device_seconds(s, [&] { cohort::launch_fold<T, Op>(from, out.data(), count, op, n, s); });
+    print("fold, " + name, moved / one / 1e12, "TB/s");
+    print("fold, " + name + ", share of the copy", moved / one / copied, "");
+    const cohort::detail::fold_vector_at<T, Op> bulk{{cohort::detail::make_applied<T>(op), n}, from, out.data()};
+    const double by_bulk = device_seconds(s, [&] {
+      check_cuda(cub::DeviceFor::Bulk(count / cohort::detail::fold_width<T>, bulk, s), "DeviceFor::Bulk");
+    });
+    print("fold by DeviceFor::Bulk, " + name, moved / by_bulk / 1e12, "TB/s");
+    const double fused = device_seconds(s, [&] {
+      cohort::launch_fused_fold<cohort::accumulator_t<Op, T>>(from, out.data(), count, cohort::sum{},
+                                                              cohort::unchanged{}, cohort::unchanged{}, {}, s);
+    });
+    print("fold by a kernel of its own, " + name, moved / fused / 1e12, "TB/s");
+    const double pairs = device_seconds(s, [&] {
+      for (int r = 1; r < n; ++r) {
+        cohort::fold_sources<T> two;
+        two.ranks = 2;
+        two.listed[0] = r == 1 ? slots.data() : out.data();
+        two.listed[1] = slots.data() + static_cast<std::size_t>(r) * count;
+        cohort::launch_fold<T, Op>(two, out.data(), count, op, 2, s);
+      }
+    });
+    print("pairwise kernels over one fold, " + name, pairs / one, "times");
+  }
+}
+
+void folds() {
+  const cohort::stream s;
+  fold_of<float>("float", cohort::folded{cohort::sum{}}, s.get());
+  fold_of<cohort::bfloat16>("bfloat16", cohort::folded{cohort::sum{}}, s.get());
+}
+
+/// The gradient times the clip coefficient, in a pass of its own.
+__global__ void scale_pass(float* g, const cohort::adamw_state* state, std::size_t n) {
+  const std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n / 4) {
+    float4 x = reinterpret_cast<float4*>(g)[i];
+    const float c = state->clip;
+    x = {x.x * c, x.y * c, x.z * c, x.w * c};
+    reinterpret_cast<float4*>(g)[i] = x;
+  }
+}
+
+void optimiser() {
+  const cohort::stream s;
+  const std::size_t n = std::size_t{1} << 28;
+  device_buffer<float> w(n), m(n), v(n), g(n);
+  device_buffer<cohort::bfloat16> slots(4 * n), low(n);
+  device_buffer<float> norm(1 + cohort::squared_norm_parts);
+  device_buffer<cohort::adamw_state> state(1);
+  for (device_buffer<float>* b : {&w, &m, &v, &g}) {
+    check_cuda(cudaMemsetAsync(b->data(), 0, n * 4, s.get()), "cudaMemsetAsync");
+  }
+  check_cuda(cudaMemsetAsync(slots.data(), 0, 4 * n * 2, s.get()), "cudaMemsetAsync");
+  check_cuda(cudaMemsetAsync(state.data(), 0, sizeof(cohort::adamw_state), s.get()), "cudaMemsetAsync");
+  const cohort::adamw_settings settings;
+  const auto from = cohort::fold_sources<cohort::bfloat16>::of_slots(slots.data(), n, 4, nullptr, -1);
+  const cohort::squared_norm into{norm.data(), norm.data() + 1};
+  cohort::fold_sources<float> of_gradient;
+  of_gradient.ranks = 1;
+  of_gradient.listed[0] = g.data();
+  cohort::fold_sources<float> of_weight = of_gradient;
+  of_weight.listed[0] = w.data();
+  const cohort::adamw_buffers<cohort::bfloat16> b{w.device_view(), m.device_view(), v.device_view(),
+                                                  std::as_const(g).device_view(), low.device_view()};
+  const auto begin = [&] {
+    cohort::begin_adamw(state.device_view(), device_span<const float>(norm.data(), 1), settings, s.get());
+  };
+  const double fused = device_seconds(
+      s.get(),
+      [&] {
+        cohort::launch_fused_fold<float>(from, g.data(), n, cohort::sum{}, cohort::unchanged{}, cohort::times{0.25f},
+                                         into, s.get());
+        begin();
+        cohort::launch_adamw(b, std::as_const(state).device_view(), settings, s.get());
+      },
+      3);
+  const double separate = device_seconds(
+      s.get(),
+      [&] {
+        cohort::launch_fused_fold<float>(from, g.data(), n, cohort::sum{}, cohort::unchanged{}, cohort::unchanged{}, {},
+                                         s.get());
+        cohort::launch_fused_fold<float>(of_gradient, g.data(), n, cohort::sum{}, cohort::unchanged{},
+                                         cohort::times{0.25f}, {}, s.get());
+        cohort::launch_fused_fold<float>(of_gradient, g.data(), n, cohort::sum{}, cohort::unchanged{},
+                                         cohort::unchanged{}, into, s.get());
+        begin();
+        scale_pass<<<static_cast<unsigned>(n / 4 / 256), 256, 0, s.get()>>>(g.data(), state.data(), n);
+        cohort::launch_adamw(b, std::as_const(state).device_view(), settings, s.get());
+        cohort::launch_fused_fold<float>(of_weight, low.data(), n, cohort::sum{}, cohort::unchanged{},
+                                         cohort::unchanged{}, {}, s.get());
+      },
+      3);
+  print("average, norm, clip, AdamW, cast: fused", fused * 1e3, "ms");
+  print("average, norm, clip, AdamW, cast: separate passes", separate * 1e3, "ms");
+  print("separate passes over fused", separate / fused, "times");
+}
+
+cohort::communicator<cohort::nccl> alone() {
+  cohort::memory_store meeting;
+  cohort::nccl_options o;
+  o.on_device = cohort::device{0};
+  return cohort::connect<cohort::nccl>(meeting, 0, 1, o);
+}
+
+void wrapper() {
+  auto world = alone();
+  const cohort::stream s;
+  const cohort::on here{s};
+  device_buffer<float> a(1024), b(1024);
+  const auto av = a.device_view();
+  print("a call in place in a world of one, no NCCL",
+        host_nanoseconds(
+            s.get(), [&] { (void)world.all_reduce(av, cohort::sum{}, here); }, 10000, 50),
+        "ns");
+  const ncclComm_t comm = world.native_handle();
+  const auto both = [&](const auto& g) {
+    (void)g.send(a, cohort::to{0}, here);
+    (void)g.recv(b, cohort::from{0}, here);
+  };
+  const auto by_cohort = [&] { (void)world.group(both, here); };
+  const auto by_nccl = [&] {
+    ncclGroupStart();
+    ncclSend(a.data(), 4096, ncclInt8, 0, comm, s.get());
+    ncclRecv(b.data(), 4096, ncclInt8, 0, comm, s.get());
+    ncclGroupEnd();
+  };
+  by_cohort();
+  by_nccl();
+  s.synchronize();
+  std::vector<double> cohorts, nccls;
+  for (int i = 0; i < 9; ++i) {  // in turn, so that what drifts drifts for both
+    nccls.push_back(host_nanoseconds(s.get(), by_nccl, 50, 40));
+    cohorts.push_back(host_nanoseconds(s.get(), by_cohort, 50, 40));
+  }
+  print("a group of a send and a receive, NCCL's own", median(nccls), "ns");
+  print("a group of a send and a receive, cohort", median(cohorts), "ns");
+  print("what cohort adds to these three calls", median(cohorts) - median(nccls), "ns");
+}
+
+/// Microseconds from the moment in which the host lets a stream go until `wait` returns.
+template <class Prepare>
+void await_by(const char* name, cudaStream_t s, const Prepare& prepare) {
+  std::vector<double> each;
+  for (int i = 0; i < 300; ++i) {
+    gpu_test::hold_up hold(s);
+    const auto wait = prepare();
+    const auto t = clock_type::now();
+    while (seconds_since(t) < 100e-6) {}
+    const auto release = clock_type::now();
+    hold.let_go();
+    wait();
+    each.push_back(seconds_since(release) * 1e6);
+    check_cuda(cudaStreamSynchronize(s), "cudaStreamSynchronize");
+  }
+  std::sort(each.begin(), each.end());
+  print(std::string("from release to the host, ") + name + ", median", each[each.size() / 2], "us");
+  print(std::string("from release to the host, ") + name + ", p99", each[each.size() * 99 / 100], "us");
+}
+
+void await() {
+  auto world = alone();
+  const cohort::stream s;
+  std::printf("completion is seen by %s\n", world.host_wait_by().c_str());
+  await_by("cudaStreamSynchronize", s.get(), [&] { return [&] { check_cuda(cudaStreamSynchronize(s.get()), ""); }; });
+  await_by("polling an event", s.get(), [&] {
+    auto e = std::make_shared<cohort::detail::event>();
+    e->record(s.get());
+    return [e] {
+      while (e->query() == cudaErrorNotReady) {}
+    };
+  });
+  await_by("cudaLaunchHostFunc", s.get(), [&] {
+    auto done = std::make_shared<std::atomic<bool>>(false);
+    check_cuda(cudaLaunchHostFunc(
+                   s.get(), [](void* p) { static_cast<std::atomic<bool>*>(p)->store(true); }, done.get()),
+               "");
+    return [done] {
+      while (!done->load()) {}
+    };
+  });
+  await_by("on_host, ready() polled", s.get(), [&] {
+    auto w = std::make_shared<cohort::host_wait>(cohort::on_host(world.enqueued(cohort::on{s})));
+    return [w] {
+      while (!w->ready()) {}
+    };
+  });
+  await_by("on_host, wait()", s.get(), [&] {
+    auto w = std::make_shared<cohort::host_wait>(cohort::on_host(world.enqueued(cohort::on{s})));
+    return [w] { w->wait(); };
+  });
+}
+
+void graph() {
+  auto world = alone();
+  const cohort::stream s;
+  const cohort::on here{s};
+  device_buffer<float> a(1 << 16), b(1 << 16);
+  const auto step = [&] {
+    for (int i = 0; i < 100; ++i) {
+      (void)world.group(
+          [&](const auto& g) {
+            (void)g.send(a, cohort::to{0}, here);
+            (void)g.recv(b, cohort::from{0}, here);
+          },
+          here);
+    }
+  };
+  step();
+  s.synchronize();
+  cudaGraph_t made = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  check_cuda(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  step();
+  check_cuda(cudaStreamEndCapture(s.get(), &made), "cudaStreamEndCapture");
+  check_cuda(cudaGraphInstantiate(&ready, made, 0), "cudaGraphInstantiate");
+  check_cuda(cudaGraphLaunch(ready, s.get()), "cudaGraphLaunch");
+  s.synchronize();
+  const double eager = host_nanoseconds(s.get(), step, 1, 30);
+  const double captured = host_nanoseconds(
+      s.get(), [&] { check_cuda(cudaGraphLaunch(ready, s.get()), "cudaGraphLaunch"); }, 1, 30);
+  print("a step of 100 collectives, eager", eager / 1e3, "host us");
+  print("a step of 100 collectives, captured", captured / 1e3, "host us");
+  print("eager over captured", eager / captured, "times");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int devices = 0;
+  if (const cudaError_t code = cudaGetDeviceCount(&devices); code != cudaSuccess || devices == 0) {
+    std::printf("SKIPPED: gpu_benchmark: no GPU here (cudaGetDeviceCount: %s)\n", cudaGetErrorString(code));
+    return 77;
+  }
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  std::printf("%s, %d SMs, NCCL %s\n", properties.name, properties.multiProcessorCount,
+              cohort::detail::nccl_version_text(cohort::detail::nccl_version()).c_str());
+  const std::pair<const char*, void (*)()> sections[] = {
+      {"folds", folds}, {"optimiser", optimiser}, {"wrapper", wrapper}, {"await", await}, {"graph", graph}};
+  int failed = 0;
+  for (const auto& [name, run] : sections) {
+    bool wanted = argc == 1;
+    for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], name) == 0;
+    if (!wanted) continue;
+    std::printf("--- %s\n", name);
+    try {
+      run();
+    } catch (const std::exception& e) {
+      std::printf("%s FAILED: %s\n", name, e.what());
+      failed = 1;
+    }
+  }
+  return failed;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSL-1.0
+// The fold's kernels: the definitions of what launch_fold.hpp declares, through CUB. To be included in a .cu, where folds
+// are then made as they are used; COHORT_INSTANTIATE_FOLD makes one for the .cpp files of the program.
+//
+// Compile with nvcc -std=c++20 --expt-relaxed-constexpr: the functors of ops.hpp are constexpr and run on the device by
+// that.
+#pragma once
+
+#include <cohort/gpu/check.hpp>
+#include <cohort/gpu/fold_element.cuh>
+#include <cohort/gpu/launch_fold.hpp>
+
+#include <cub/device/device_for.cuh>
+#include <cub/device/device_transform.cuh>
+
+#include <cuda/std/tuple>
+
+#include <cstddef>
+#include <utility>
+
+namespace cohort::detail {
+
+/// For a number of ranks that is known: the vectors of all ranks in, one out.
+template <class T, class Op>
+struct fold_lanes {
+  fold_arithmetic<T, Op> how;
+
+  template <class... Vector>
+  [[nodiscard]] COHORT_HOST_DEVICE fold_vector<T> operator()(const fold_vector<T>& first,
+                                                             const Vector&... others) const {
+    fold_vector<T> out;
+#pragma unroll
+    for (int i = 0; i < fold_width<T>; ++i) {
+      auto total = how.first(first.lane[i]);
+      ((total = how.next(total, others.lane[i])), ...);
+      out.lane[i] = how.last(total);
+    }
+    return out;
+  }
+};
+
+/// For any number of ranks: vector i of all ranks.
+template <class T, class Op>
+struct fold_vector_at {
+  fold_arithmetic<T, Op> how;
+  fold_sources<T> from;
+  T* out;
+
+  COHORT_HOST_DEVICE void operator()(std::size_t i) const {
+    using A = accumulator_t<Op, T>;
+    using V = fold_vector<T>;
+    const V first = reinterpret_cast<const V*>(from.at(0))[i];
+    A total[fold_width<T>];
+#pragma unroll
+    for (int k = 0; k < fold_width<T>; ++k) total[k] = how.first(first.lane[k]);
+    for (int r = 1; r < from.ranks; ++r) {
+      const V next = reinterpret_cast<const V*>(from.at(r))[i];
+#pragma unroll
+      for (int k = 0; k < fold_width<T>; ++k) total[k] = how.next(total[k], next.lane[k]);
+    }
+    V result;
+#pragma unroll
+    for (int k = 0; k < fold_width<T>; ++k) result.lane[k] = how.last(total[k]);
+    reinterpret_cast<V*>(out)[i] = result;
+  }
+};
+
+/// Element by element: what is left over behind the last whole vector, and buffers that no vector can be read from.
+template <class T, class Op>
+struct fold_element_at {
+  fold_arithmetic<T, Op> how;
+  fold_sources<T> from;
+  T* out;
+  std::size_t offset;
+
+  COHORT_HOST_DEVICE void operator()(std::size_t i) const {
+    auto total = how.first(from.at(0)[offset + i]);
+    for (int r = 1; r < from.ranks; ++r) total = how.next(total, from.at(r)[offset + i]);
+    out[offset + i] = how.last(total);
+  }
+};
+
+/// The same from a value on, without prepare and finish: a scan's.
+template <class T, class Op>
+struct fold_from_at {
+  fold_arithmetic<T, Op> how;
+  fold_sources<T> from;
+  T start;
+  T* out;
+
+  COHORT_HOST_DEVICE void operator()(std::size_t i) const {
+    auto total = convert_element<accumulator_t<Op, T>>(start);
+    for (int r = 0; r < from.ranks; ++r) total = how.next(total, from.at(r)[i]);
+    out[i] = convert_element<T>(total);
+  }
+};
+
+template <class T, class Op, std::size_t... R>
+[[nodiscard]] cudaError_t transform_ranks(const fold_sources<T>& from, T* out, std::size_t vectors,
+                                          const fold_arithmetic<T, Op>& how, cudaStream_t s,
+                                          std::index_sequence<R...>) {
+  using V = fold_vector<T>;
+  return cub::DeviceTransform::Transform(
+      ::cuda::std::make_tuple(reinterpret_cast<const V*>(from.at(static_cast<int>(R)))...), reinterpret_cast<V*>(out),
+      static_cast<long long>(vectors), fold_lanes<T, Op>{how}, s);
+}
+
+template <class T, class Op>
+[[nodiscard]] cudaError_t fold_vectors(const fold_sources<T>& from, T* out, std::size_t vectors,
+                                       const fold_arithmetic<T, Op>& how, cudaStream_t s) {
+  switch (from.ranks) {
+    case 2: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<2>{});
+    case 3: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<3>{});
+    case 4: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<4>{});
+    case 5: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<5>{});
+    case 6: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<6>{});
+    case 7: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<7>{});
+    case 8: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<8>{});
+    default: return cub::DeviceFor::Bulk(vectors, fold_vector_at<T, Op>{how, from, out}, s);
+  }
+}
+
+}  // namespace cohort::detail
+
+namespace cohort {
+
+template <class T, class Op>
+void write_COHORT_INSTANTIATE_FOLD<T, Op>::in_one_cu_file(const fold_sources<T>& from, T* out, std::size_t count,
+                                                          const Op& op, int ranks, cudaStream_t s) {
+  constexpr std::size_t width = static_cast<std::size_t>(detail::fold_width<T>);
+  const detail::fold_arithmetic<T, Op> how{detail::make_applied<T>(op), ranks};
+  bool aligned = width > 1 && detail::is_vector_aligned(out);
+  for (int r = 0; aligned && r < from.ranks; ++r) aligned = detail::is_vector_aligned(from.at(r));
+  const std::size_t vectors = aligned ? count / width : 0;
+  if (vectors > 0) detail::check_cuda(detail::fold_vectors(from, out, vectors, how, s), "the fold's kernel");
+  if (const std::size_t done = vectors * width; done < count) {
+    detail::check_cuda(cub::DeviceFor::Bulk(count - done, detail::fold_element_at<T, Op>{how, from, out, done}, s),
+                       "the fold's kernel for single elements");
+  }
+}
+
+template <class T, class Op>
+void write_COHORT_INSTANTIATE_FOLD<T, Op>::in_one_cu_file(const T& start, const fold_sources<T>& from, T* out,
+                                                          std::size_t count, const Op& op, cudaStream_t s) {
+  const detail::fold_arithmetic<T, Op> how{detail::make_applied<T>(op), from.ranks};
+  detail::check_cuda(cub::DeviceFor::Bulk(count, detail::fold_from_at<T, Op>{how, from, start, out}, s),
+                     "the scan's kernel");
+}
+
+}  // namespace cohort
+
+/// Makes the fold for elements of a type and a functor, for calls in files that nvcc does not compile. Outside of any
+/// namespace; the functor last, because its name may hold commas.
+#define COHORT_INSTANTIATE_FOLD(ELEMENT, ...) \
+  template struct cohort::write_COHORT_INSTANTIATE_FOLD<ELEMENT, __VA_ARGS__>;

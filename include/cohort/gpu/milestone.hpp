@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSL-1.0
+// A place in a stream that somebody waits for on the host: set by on_host(), reached by the device, seen by the poller,
+// which then wakes the coroutine where it belongs.
+#pragma once
+
+#include <cohort/detail/inbox.hpp>
+#include <cohort/error.hpp>
+#include <cohort/gpu/event.hpp>
+#include <cohort/gpu/flag_ring.hpp>
+#include <cohort/gpu/guardian.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace cohort::detail {
+
+/// What the errors of an operation say of where it happened.
+struct where_on_device {
+  int rank = -1;
+  int size = 0;
+  int device = -1;
+  const char* operation = "";
+  const std::string* group = nullptr;  ///< the name, in the guardian
+};
+
+class milestone final : public sleeper {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  cudaStream_t stream = nullptr;
+  clock::time_point started = clock::now();
+  clock::time_point until = clock::time_point::max();
+  std::shared_ptr<guardian> behind{};
+  where_on_device where{};
+  // The poller's.
+  std::optional<flag> raised_flag{};
+  std::optional<event> recorded{};
+
+  /// The error that names the rank, the operation, the device and the time.
+  [[nodiscard]] std::exception_ptr explain(errc code, const std::string& text) const {
+    error_details d;
+    d.rank = where.rank;
+    d.operation = where.operation;
+    if (where.group != nullptr && behind) d.group = *where.group;
+    d.elapsed = clock::now() - started;
+    std::string sentence = d.operation + " on rank " + std::to_string(where.rank) + " of " +
+                           std::to_string(where.size) + ", device " + std::to_string(where.device) + ": " + text;
+    return std::make_exception_ptr(error(code, sentence, std::move(d)));
+  }
+
+  // --- the poller
+  void finish(const std::exception_ptr& why) {
+    std::function<void()> wake;
+    {
+      const std::lock_guard lock(mutex_);
+      if (done_) return;
+      done_ = true;
+      failure_ = why;
+      wake.swap(wake_);
+      changed_.notify_all();
+    }
+    if (wake) wake();
+  }
+
+  // --- who waits
+  [[nodiscard]] bool finished() const {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+  void block() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return done_; });
+  }
+  /// Calls `wake` once when it is done, on the poller's thread. False: it is done already.
+  [[nodiscard]] bool on_complete(std::function<void()> wake) {
+    const std::lock_guard lock(mutex_);
+    if (done_) return false;
+    wake_ = std::move(wake);
+    return true;
+  }
+  void forget_waker() {
+    std::function<void()> dropped;
+    const std::lock_guard lock(mutex_);
+    dropped.swap(wake_);
+    waiter_ = nullptr;
+  }
+  void rethrow() const {
+    const std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+  void sleeps(std::coroutine_handle<> who) {
+    const std::lock_guard lock(mutex_);
+    waiter_ = who;
+  }
+  void resume() override {
+    std::coroutine_handle<> who;
+    {
+      const std::lock_guard lock(mutex_);
+      who = std::exchange(waiter_, nullptr);
+    }
+    if (who) who.resume();
+  }
+
+ private:
+  mutable std::mutex mutex_{};
+  std::condition_variable changed_{};
+  bool done_ = false;
+  std::exception_ptr failure_{};
+  std::function<void()> wake_{};
+  std::coroutine_handle<> waiter_{};
+};
+
+}  // namespace cohort::detail

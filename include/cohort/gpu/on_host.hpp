@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+// on_host(op): waits on the host for what a call has put on a stream. The device writes a flag, the poller reads it, and
+// the coroutine wakes where it belongs.
+#pragma once
+
+#include <cohort/detail/resumption.hpp>
+#include <cohort/detail/wait_scope.hpp>
+#include <cohort/gpu/stream_ordered.hpp>
+#include <cohort/types.hpp>
+
+#include <coroutine>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace cohort {
+
+/// Waits on the host for a place of a stream.
+///
+/// Completes: `co_await` resumes on the executor of the awaiting coroutine if it has one; else on the thread that blocks
+///            in sync_wait or run below it; else on the poller's thread. `wait()` blocks this thread
+/// Errors:    timed_out, peer_lost, aborted, io_error naming rank, operation and device, when awaited
+/// Cancels:   dropping it stops the waiting, and nothing on the device
+class [[nodiscard("it waits when it is awaited")]] host_wait {
+ public:
+  using value_type = void;
+
+  explicit host_wait(std::shared_ptr<detail::milestone> m) noexcept : place_(std::move(m)) {}
+  host_wait(host_wait &&) noexcept = default;
+  host_wait& operator=(host_wait&&) noexcept = default;
+  ~host_wait() = default;
+
+  [[nodiscard]] bool ready() const { return place_->finished(); }
+  void wait() const {
+    place_->block();
+    place_->rethrow();
+  }
+
+  class awaiter {
+   public:
+    explicit awaiter(std::shared_ptr<detail::milestone> m) noexcept : place_(std::move(m)) {}
+    awaiter(const awaiter&) = delete;
+    awaiter& operator=(const awaiter&) = delete;
+    ~awaiter() {
+      if (suspended_) place_->forget_waker();
+      arrived();
+    }
+    [[nodiscard]] bool await_ready() const { return place_->finished(); }
+    // Not inlined: the compiler must not keep anything of it in a frame that another thread may destroy meanwhile.
+    template <class Promise>
+    [[gnu::noinline]] bool await_suspend(std::coroutine_handle<Promise> h) {
+      place_->sleeps(h);
+      suspended_ = true;
+      // From here on another thread may resume the coroutine, and this awaiter may be gone.
+      const std::shared_ptr<detail::milestone> place = place_;
+      if (place->on_complete(waker(h))) return true;
+      place->sleeps(nullptr);
+      return false;
+    }
+    void await_resume() {
+      suspended_ = false;
+      arrived();
+      place_->rethrow();
+    }
+
+   private:
+    template <class Promise>
+    [[nodiscard]] std::function<void()> waker(std::coroutine_handle<Promise> h) {
+      std::shared_ptr<detail::milestone> place = place_;
+      if constexpr (detail::has_executor<Promise>) {
+        return [place, executor = h.promise().get_executor()] { executor.execute([place] { place->resume(); }); };
+      } else {
+        static_cast<void>(h);
+        if (mail_ = detail::wait_scope::mail_for_this_thread(); !mail_) {
+          if (transport::engine* const e = transport::engine::resuming()) mail_ = e->inbox();
+        }
+        if (!mail_) return [place] { place->resume(); };
+        mail_->expect(1);
+        return [place, mail = mail_] { mail->post(place); };
+      }
+    }
+    void arrived() noexcept {
+      if (mail_) std::exchange(mail_, nullptr)->expect(-1);
+    }
+
+    std::shared_ptr<detail::milestone> place_;
+    std::shared_ptr<detail::inbox> mail_{};
+    bool suspended_ = false;
+  };
+  awaiter operator co_await() const noexcept { return awaiter{place_}; }
+
+ private:
+  std::shared_ptr<detail::milestone> place_;
+};
+
+namespace detail {
+
+[[nodiscard]] inline std::shared_ptr<milestone> milestone_of(const stream_ordered& op,
+                                                             std::chrono::nanoseconds allowed) {
+  auto m = std::make_shared<milestone>();
+  m->stream = op.stream();
+  m->behind = op.party();
+  m->where = op.party()->where(op.operation());
+  const auto longest = milestone::clock::time_point::max() - m->started;
+  m->until = allowed < longest ? m->started + allowed : milestone::clock::time_point::max();
+  return m;
+}
+
+/// Refuses what a graph cannot have.
+inline void refuse_while_capturing(const stream_ordered& op, const char* what) {
+  if (!is_capturing(op.stream())) return;
+  error_details d;
+  d.rank = op.party()->where(op.operation()).rank;
+  d.operation = op.operation();
+  throw error(
+      errc::invalid_argument,
+      std::string(what) + " after " + op.operation() + " on rank " + std::to_string(d.rank) +
+          ": the stream is being captured into a graph, and a graph has no host that waits: await the launch of "
+          "the graph instead, by on_host(world.enqueued(stream)) after it",
+      std::move(d));
+}
+
+}  // namespace detail
+
+/// Waits on the host until the device has done `op` and everything before it on its stream.
+///
+/// Completes: as host_wait; the wait starts with this call
+/// Needs:     a stream that is not being captured
+/// Errors:    invalid_argument at the call while the stream is captured; the others when awaited
+/// Cancels:   timeout{}, else the communicator's default, aborts the communicator: its work leaves the stream, and every
+///            later call reports the first cause
+/// Cost:      one allocation and one flag: about a microsecond on the host
+template <class... Options>
+[[nodiscard]] host_wait on_host(const stream_ordered& op, Options&&... options) {
+  static_assert((std::same_as<std::remove_cvref_t<Options>, timeout> && ...),
+                "cohort: on_host takes the operation and, if wanted, timeout{5s}");
+  std::chrono::nanoseconds allowed = op.party()->default_timeout();
+  ((allowed = options.after), ...);
+  detail::refuse_while_capturing(op, "on_host");
+  const device_scope here(device{op.party()->where(op.operation()).device});
+  auto m = detail::milestone_of(op, allowed);
+  op.party()->watch().follow(m);
+  return host_wait(std::move(m));
+}
+
+}  // namespace cohort

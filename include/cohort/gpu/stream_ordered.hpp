@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+// stream_ordered: what a call on a device gives. The work is enqueued, and whatever is enqueued on the same stream after
+// it sees its result; so awaiting it never waits. on_host.hpp is for what the host must see.
+#pragma once
+
+#include <cohort/gpu/event.hpp>
+#include <cohort/gpu/milestone.hpp>
+#include <cohort/gpu/poller.hpp>
+#include <cohort/gpu/stream.hpp>
+
+#include <coroutine>
+#include <memory>
+#include <utility>
+
+namespace cohort {
+namespace detail {
+
+/// What a communicator on a device keeps for those who wait for it on the host.
+class device_party : public guardian {
+ public:
+  /// Started at the first use.
+  [[nodiscard]] virtual poller& watch() = 0;
+  [[nodiscard]] virtual event_pool& events() noexcept = 0;
+  [[nodiscard]] virtual where_on_device where(const char* operation) const noexcept = 0;
+  [[nodiscard]] virtual std::chrono::nanoseconds default_timeout() const noexcept = 0;
+};
+
+}  // namespace detail
+
+/// An operation that stands on a stream.
+///
+/// Result:    none on the host; what is enqueued on the stream from now on sees it
+/// Completes: `co_await` at once, without suspending: the order of the stream is the dependency. `co_await on_host(op)`
+///            suspends until the device is done
+/// Errors:    those of the call are thrown by the call; those of the device come at on_host() or from a later call
+/// Cancels:   dropping it changes nothing: the work is enqueued. `timeout{}` with the call, or with on_host(), aborts the
+///            communicator when the device is not done in time
+/// Lifetime:  the buffers are borrowed until the device has done it, not until `co_await`
+/// Cost:      no allocation
+class [[nodiscard("co_await it: on the CPU the same call must be awaited")]] stream_ordered {
+ public:
+  using value_type = void;
+
+  stream_ordered(std::shared_ptr<detail::device_party> party, cudaStream_t s, const char* operation) noexcept
+      : party_(std::move(party)), stream_(s), operation_(operation) {}
+
+  [[nodiscard]] static constexpr bool await_ready() noexcept { return true; }
+  static constexpr void await_suspend(std::coroutine_handle<>) noexcept {}
+  static constexpr void await_resume() noexcept {}
+
+  /// The stream that it stands on.
+  [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
+
+  /// What is enqueued on `later` from now on waits for this operation and all before it on its stream.
+  ///
+  /// Errors: what CUDA says
+  void join(cudaStream_t later) const {
+    if (later == stream_) return;
+    const device_scope here(device{party_->where(operation_).device});
+    detail::event e = party_->events().take();
+    e.record(stream_);
+    e.hold_back(later);
+    // Waiting captured the record that has been made: the event may be recorded anew at once.
+    party_->events().give(std::move(e));
+  }
+  void join(const on& later) const { join(later.stream); }
+
+  /// For on_host().
+  [[nodiscard]] const std::shared_ptr<detail::device_party>& party() const noexcept { return party_; }
+  [[nodiscard]] const char* operation() const noexcept { return operation_; }
+
+ private:
+  std::shared_ptr<detail::device_party> party_;
+  cudaStream_t stream_;
+  const char* operation_;
+};
+
+}  // namespace cohort

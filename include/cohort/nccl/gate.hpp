@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+// Who may be inside NCCL with one communicator: one thread of the user's, which may enter again, or the poller, which
+// comes to abort. Two of the user's at once are an error. Used by nccl/party.hpp.
+#pragma once
+
+#include <atomic>
+
+#include <sched.h>
+
+namespace cohort::detail {
+
+class call_gate {
+ public:
+  /// Result: false if another thread is inside
+  [[nodiscard]] bool enter() noexcept {
+    const void* const me = this_thread();
+    for (;;) {
+      const void* now = nullptr;
+      if (inside_.compare_exchange_strong(now, me, std::memory_order_acquire)) break;
+      if (now == me) break;
+      if (now != &inside_) return false;
+      ::sched_yield();  // aborting takes a moment
+    }
+    ++depth_;
+    return true;
+  }
+  void leave() noexcept {
+    if (--depth_ == 0) inside_.store(nullptr, std::memory_order_release);
+  }
+
+  /// Result: false if a thread is inside
+  [[nodiscard]] bool enter_to_abort() noexcept {
+    const void* now = nullptr;
+    return inside_.compare_exchange_strong(now, &inside_, std::memory_order_acquire);
+  }
+  void leave_after_abort() noexcept { inside_.store(nullptr, std::memory_order_release); }
+
+  [[nodiscard]] bool is_inside() const noexcept { return inside_.load(std::memory_order_relaxed) == this_thread(); }
+
+ private:
+  [[nodiscard]] static const void* this_thread() noexcept {
+    static thread_local const char me = 0;
+    return &me;
+  }
+  std::atomic<const void*> inside_{nullptr};
+  int depth_ = 0;  // of the thread inside
+};
+
+}  // namespace cohort::detail

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSL-1.0
+// The state of a communicator<nccl>: NCCL's own communicator, the device, the scratch memory, and the first cause of a
+// failure. Shared by the communicator and by what waits for its operations.
+#pragma once
+
+#include <cohort/error.hpp>
+#include <cohort/gpu/buffer.hpp>
+#include <cohort/gpu/device.hpp>
+#include <cohort/gpu/event.hpp>
+#include <cohort/gpu/poller.hpp>
+#include <cohort/gpu/stream.hpp>
+#include <cohort/gpu/stream_ordered.hpp>
+#include <cohort/nccl/check.hpp>
+#include <cohort/nccl/gate.hpp>
+#include <cohort/nccl/handle.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cohort::detail {
+
+/// Scratch memory of one stream. It only grows, and what it has outgrown is kept: a graph may have been captured with it.
+struct device_scratch {
+  cudaStream_t owner = nullptr;
+  bool result = false;
+  std::vector<device_buffer<std::byte>> kept{};
+};
+
+/// A second stream of the device, and two pairs of events, for folds that overlap with the wire.
+struct fold_overlap {
+  cohort::stream second{};
+  std::array<event, 2> exchanged{};
+  std::array<event, 2> combined{};
+};
+
+class nccl_party final : public device_party {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  nccl_party(nccl_handle comm, int rank, int size, int device_index, std::string name)
+      : name_(std::move(name)), comm_(std::move(comm)), rank_(rank), size_(size), device_(device_index) {}
+  ~nccl_party() override {
+    // What is in flight is waited for; a rank that does not come must not hold this process at its end.
+    constexpr std::chrono::seconds patience{30};
+    if (comm_ && !failed()) comm_.close(clock::now() + std::min<clock::duration>(patience, timeout));
+  }
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+  [[nodiscard]] int device_index() const noexcept { return device_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] ncclComm_t comm() const noexcept { return comm_.get(); }
+  [[nodiscard]] const nccl_handle& handle() const noexcept { return comm_; }
+  [[nodiscard]] call_gate& gate() noexcept { return gate_; }
+
+  std::chrono::nanoseconds timeout = std::chrono::minutes{5};
+  cudaStream_t stream = nullptr;
+  std::size_t one_shot_bytes = std::size_t{1} << 20;  ///< folds up to this size a rank gather everything at once
+  std::size_t chunk_bytes = std::size_t{4} << 20;     ///< of longer ones: what is exchanged with each rank at a time
+  bool in_group = false;                              ///< between ncclGroupStart and ncclGroupEnd
+
+  // --- guardian: the poller's thread
+  [[nodiscard]] std::exception_ptr failure() noexcept override {
+    if (failed()) return cause();
+    if (!gate_.enter_to_abort()) return nullptr;  // whoever is inside will see it
+    const ncclResult_t code = comm_.asynchronous_error();
+    gate_.leave_after_abort();
+    if (nccl_survives(code)) return nullptr;
+    return make_failure(nccl_condition(code), "", nccl_sentence(code, "NCCL's own thread", nullptr));
+  }
+  [[nodiscard]] bool begin_abort(std::exception_ptr why) noexcept override {
+    if (!gate_.enter_to_abort()) return false;
+    note_failure(std::move(why));
+    return true;
+  }
+  void finish_abort() noexcept override {
+    comm_.abort();
+    gate_.leave_after_abort();
+  }
+
+  // --- device_party
+  [[nodiscard]] poller& watch() override {
+    if (!poller_) poller_ = std::make_shared<poller>(device_);
+    return *poller_;
+  }
+  [[nodiscard]] event_pool& events() noexcept override { return events_; }
+  [[nodiscard]] where_on_device where(const char* operation) const noexcept override {
+    return {rank_, size_, device_, operation, &name_};
+  }
+  [[nodiscard]] std::chrono::nanoseconds default_timeout() const noexcept override { return timeout; }
+  /// A group made of this one shares its poller.
+  void share_poller(nccl_party& other) {
+    static_cast<void>(watch());
+    other.poller_ = poller_;
+  }
+
+  // --- failure
+  [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::exception_ptr cause() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return cause_;
+  }
+  [[nodiscard]] std::exception_ptr make_failure(errc code, const char* operation,
+                                                const std::string& text) const noexcept {
+    try {
+      return std::make_exception_ptr(describe(code, operation, text));
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
+  /// "all_reduce on 'world', rank 1 of 4, device 1: ..."
+  [[nodiscard]] error describe(errc code, const char* operation, const std::string& text) const {
+    error_details d;
+    d.rank = rank_;
+    d.operation = operation;
+    d.group = name_;
+    d.sequence = calls_;
+    const std::string sentence = (d.operation.empty() ? "the communicator" : d.operation) + " on '" + name_ +
+                                 "', rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ", device " +
+                                 std::to_string(device_) + ": " + text;
+    return {code, sentence, std::move(d)};
+  }
+  [[noreturn]] void refuse(errc code, const char* operation, const std::string& text) const {
+    throw describe(code, operation, text);
+  }
+  /// Ends the communicator on this thread, which is inside.
+  void fail(std::exception_ptr why) noexcept {
+    note_failure(std::move(why));
+    comm_.abort();
+  }
+
+  /// The outcome of an NCCL call. Where NCCL is still at it (the first use makes connections), it is followed.
+  ///
+  /// Errors: what NCCL says, with rank and operation; the communicator is aborted unless only an argument was refused
+  void check(ncclResult_t code, const char* function, const char* operation) {
+    if (code == ncclSuccess) [[likely]]
+      return;
+    // Within a group the last call is the one that is followed.
+    if (code == ncclInProgress && in_group) return;
+    if (code == ncclInProgress) code = comm_.follow(code, deadline_of_call());
+    if (code == ncclSuccess) return;
+    const error e = code == ncclInProgress
+                        ? describe(errc::timed_out, operation,
+                                   std::string(function) +
+                                       " has not ended: a rank has not made this call, or cannot be "
+                                       "reached")
+                        : describe(nccl_condition(code), operation, nccl_sentence(code, function, comm_.get()));
+    if (!nccl_survives(code) || code == ncclInProgress) fail(std::make_exception_ptr(e));
+    throw e;
+  }
+
+  /// The number of the call that is made now.
+  void count_call() noexcept { ++calls_; }
+
+  // --- memory
+  /// At least `bytes` for what is enqueued on `s`, until the next request for the same stream.
+  ///
+  /// Errors: out_of_memory; invalid_argument while a graph is captured, for more than there is
+  [[nodiscard]] std::byte* scratch(cudaStream_t s, std::size_t bytes, const char* operation, bool result = false) {
+    device_scratch& mine = scratch_of(s, result);
+    if (!mine.kept.empty() && mine.kept.back().size() >= bytes) return mine.kept.back().data();
+    if (is_capturing(s)) {
+      refuse(
+          errc::invalid_argument, operation,
+          "it needs " + std::to_string(bytes) +
+              " bytes of scratch memory, which cannot be taken while a graph is captured: make the same call once on "
+              "this stream before the capture");
+    }
+    std::size_t size = std::size_t{1} << 16;
+    while (size < bytes) size *= 2;
+    mine.kept.emplace_back(size);
+    return mine.kept.back().data();
+  }
+  /// The same, apart from it: for results that lie beside the scratch memory of their own exchange.
+  [[nodiscard]] std::byte* result_scratch(cudaStream_t s, std::size_t bytes, const char* operation) {
+    return scratch(s, bytes, operation, true);
+  }
+  [[nodiscard]] fold_overlap& overlap() {
+    if (!overlap_) overlap_.emplace();
+    return *overlap_;
+  }
+
+  /// Refuses memory that this rank's device has not. Addresses that were found good are remembered.
+  void check_place(const void* data, const char* operation, const char* buffer) {
+    const auto number = reinterpret_cast<std::uintptr_t>(data);
+    const void*& known = known_[(number >> 8 ^ number >> 16) % known_.size()];
+    if (known == data) return;
+    const memory_place place = place_of(data);
+    if (place.device != device_) {
+      refuse(errc::invalid_argument, operation,
+             std::string(buffer) + " is in " + (place.device >= 0 ? "the memory of " : "") + place.words +
+                 ", expected the memory of device " + std::to_string(device_) +
+                 ", which this communicator has: copy it there, or connect with device{" +
+                 std::to_string(place.device < 0 ? device_ : place.device) + "}");
+    }
+    known = data;
+  }
+
+ private:
+  [[nodiscard]] clock::time_point deadline_of_call() const noexcept {
+    const auto now = clock::now();
+    return timeout > clock::time_point::max() - now ? clock::time_point::max() : now + timeout;
+  }
+  void note_failure(std::exception_ptr why) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!cause_) cause_ = std::move(why);
+    failed_.store(true, std::memory_order_release);
+  }
+  [[nodiscard]] device_scratch& scratch_of(cudaStream_t s, bool result) {
+    for (device_scratch& d : scratch_) {
+      if (d.owner == s && d.result == result) return d;
+    }
+    return scratch_.emplace_back(device_scratch{s, result, {}});
+  }
+
+  std::string name_;
+  nccl_handle comm_;
+  int rank_;
+  int size_;
+  int device_;
+  std::int64_t calls_ = -1;
+  call_gate gate_{};
+  mutable std::mutex mutex_{};
+  std::exception_ptr cause_{};
+  std::atomic<bool> failed_{false};
+  std::shared_ptr<poller> poller_{};
+  event_pool events_{};
+  std::vector<device_scratch> scratch_{};
+  std::optional<fold_overlap> overlap_{};
+  std::array<const void*, 64> known_{};
+};
+
+}  // namespace cohort::detail

@@ -1,0 +1,18 @@
+// expect: cohort: the result is written here
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/backend/nccl.hpp>
+
+#include <stop_token>
+#include <vector>
+
+void call(cohort::communicator<cohort::nccl>& world) {
+  using namespace cohort;
+  device_buffer<float> v;
+  std::vector<float> host(3);
+  static_cast<void>(host);
+#ifdef COHORT_FAIL
+  static_cast<void>(world.all_reduce(device_span<const float>(v.data(), 1), sum{}));
+#else
+  static_cast<void>(world.all_reduce(device_span(v.data(), 1), sum{}));
+#endif
+}

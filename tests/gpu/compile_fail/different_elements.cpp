@@ -1,0 +1,19 @@
+// expect: cohort: input and output have different element types
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/backend/nccl.hpp>
+
+#include <stop_token>
+#include <vector>
+
+void call(cohort::communicator<cohort::nccl>& world) {
+  using namespace cohort;
+  device_buffer<float> v;
+  std::vector<float> host(3);
+  static_cast<void>(host);
+#ifdef COHORT_FAIL
+  device_buffer<double> d;
+  static_cast<void>(world.all_gather(v, d));
+#else
+  static_cast<void>(world.all_gather(v, v));
+#endif
+}

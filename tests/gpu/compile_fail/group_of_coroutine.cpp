@@ -1,0 +1,18 @@
+// expect: cohort: the body of group\(\) returns nothing
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/backend/nccl.hpp>
+
+#include <stop_token>
+#include <vector>
+
+void call(cohort::communicator<cohort::nccl>& world) {
+  using namespace cohort;
+  device_buffer<float> v;
+  std::vector<float> host(3);
+  static_cast<void>(host);
+#ifdef COHORT_FAIL
+  static_cast<void>(world.group([](auto&) -> task<> { co_return; }));
+#else
+  static_cast<void>(world.group([&](auto& g) { static_cast<void>(g.send(v, to{1})); }));
+#endif
+}

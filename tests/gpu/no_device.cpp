@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSL-1.0
+// What must hold without a GPU: the library's errors are clean, and on every rank; the unique id can be made; ranks that
+// do not fit are refused with both sides named. Where there is a GPU, what needs none is checked all the same.
+#include <cohort/backend/nccl.hpp>
+#include <cohort/gpu/dlpack.hpp>
+#include <cohort/run_local.hpp>
+#include <cohort/store/memory_store.hpp>
+#include <cohort/sync_wait.hpp>
+
+#include "support.hpp"
+
+#include <atomic>
+#include <coroutine>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace cohort;
+using gpu_test::throws;
+using introduction = cohort::detail::nccl_introduction;
+
+void unique_id() {
+  ncclUniqueId a{};
+  ncclUniqueId b{};
+  EXPECT(ncclGetUniqueId(&a) == ncclSuccess && ncclGetUniqueId(&b) == ncclSuccess);
+  EXPECT(std::memcmp(&a, &b, sizeof a) != 0);
+  EXPECT(cohort::detail::nccl_version() >= NCCL_VERSION(2, 28, 0));
+  EXPECT(cohort::detail::nccl_version_text(22809) == "2.28.9");
+}
+
+/// Of four ranks that have everything: a device each.
+std::vector<introduction> four() {
+  std::vector<introduction> all(4);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    all[r].version = 22809;
+    all[r].device = static_cast<int>(r);
+    all[r].uuid[0] = static_cast<unsigned char>(r + 1);
+  }
+  return all;
+}
+
+void introductions() {
+  EXPECT((cohort::detail::check_introductions(four(), 2), true));
+  auto all = four();
+  all[3].version = 22907;
+  EXPECT(throws(
+      errc::version_mismatch, [&] { cohort::detail::check_introductions(all, 1); }, "on rank 1 of 4",
+      "rank 0 has NCCL 2.28.9", "rank 3 has NCCL 2.29.7", "install one version"));
+  all = four();
+  all[2].uuid = all[0].uuid;
+  EXPECT(throws(
+      errc::invalid_argument, [&] { cohort::detail::check_introductions(all, 3); }, "ranks 0 and 2 are on one GPU",
+      "device{}"));
+  all = four();
+  all[1].cannot("cudaGetDeviceCount: no CUDA-capable device is detected");
+  EXPECT(throws(
+      errc::bad_environment, [&] { cohort::detail::check_introductions(all, 0); },
+      "rank 1 cannot: cudaGetDeviceCount: no CUDA-capable device"));
+  introduction long_one;
+  long_one.cannot(std::string(1000, 'x'));
+  EXPECT(long_one.reason().size() == long_one.trouble.size() - 1);
+}
+
+void local_ranks() {
+  const auto of = [](const char* name, const char* value) {
+    return cohort::detail::local_rank_of_environment(
+        5, environment([=](const std::string& asked) -> std::optional<std::string> {
+          if (asked == name) return value;
+          return std::nullopt;
+        }));
+  };
+  EXPECT(of("LOCAL_RANK", "3") == 3 && of("SLURM_LOCALID", "2") == 2 && of("NOTHING", "1") == 5);
+  EXPECT(throws(
+      errc::bad_environment, [&] { (void)of("LOCAL_RANK", "three"); }, "LOCAL_RANK=three", "device{}"));
+  EXPECT(throws(
+      errc::bad_environment, [&] { (void)of("LOCAL_RANK", "-1"); }, "LOCAL_RANK=-1"));
+}
+
+void errors() {
+  EXPECT(cohort::detail::nccl_condition(ncclRemoteError) == errc::peer_lost);
+  EXPECT(cohort::detail::nccl_survives(ncclInvalidArgument) && !cohort::detail::nccl_survives(ncclRemoteError));
+  EXPECT(throws(
+      errc::invalid_argument, [] { cohort::detail::check_nccl(ncclInvalidArgument, "ncclSend"); }, "ncclSend: "));
+  EXPECT(throws(
+      errc::out_of_memory, [] { cohort::detail::check_cuda(cudaErrorMemoryAllocation, "cudaMalloc"); },
+      "cudaMalloc: out of memory (cudaErrorMemoryAllocation)"));
+  const communicator<nccl> nobody{std::shared_ptr<cohort::detail::nccl_party>()};
+  EXPECT(!nobody.is_member() && nobody.rank() == -1 && nobody.size() == 0);
+  EXPECT(throws(
+      errc::not_a_member, [&] { (void)nobody.barrier(); }, "barrier", "is_member()"));
+  memory_store meeting;
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)connect<nccl>(meeting, 2, 2); }, "rank 2 of 2", "expected a rank of 0..1"));
+}
+
+void gate() {
+  cohort::detail::call_gate g;
+  EXPECT(g.enter() && g.enter());  // a call within a call
+  EXPECT(!g.enter_to_abort());
+  bool other = true;
+  std::thread([&] { other = g.enter(); }).join();
+  EXPECT(!other);
+  g.leave();
+  EXPECT(g.is_inside());
+  g.leave();
+  EXPECT(!g.is_inside() && g.enter_to_abort());
+  g.leave_after_abort();
+  std::thread([&] {
+    other = g.enter();
+    g.leave();
+  }).join();
+  EXPECT(other);
+}
+
+// The members of DLPack's DLTensor, as they stand in its header.
+struct tensor_like {
+  void* data = nullptr;
+  struct {
+    int device_type = 2;
+    std::int32_t device_id = 0;
+  } device{};
+  std::int32_t ndim = 0;
+  struct {
+    std::uint8_t code = 2;
+    std::uint8_t bits = 32;
+    std::uint16_t lanes = 1;
+  } dtype{};
+  std::int64_t* shape = nullptr;
+  std::int64_t* strides = nullptr;
+  std::uint64_t byte_offset = 0;
+};
+
+void tensors() {
+  static_assert(dlpack_tensor<tensor_like> && !dlpack_tensor<int>);
+  float somewhere[24] = {};
+  std::int64_t shape[] = {2, 3, 1};
+  std::int64_t strides[] = {3, 1, 77};  // of one element: it means nothing
+  tensor_like t;
+  t.data = somewhere;
+  t.ndim = 3;
+  t.shape = shape;
+  EXPECT(from_dlpack<float>(t).size() == 6 && from_dlpack<float>(t).data() == somewhere);
+  t.strides = strides;
+  t.byte_offset = 8;
+  EXPECT(from_dlpack<float>(t).size() == 6 && from_dlpack<float>(t).data() == somewhere + 2);
+  strides[0] = 4;
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "dimension 0 has the stride 4, expected 3"));
+  shape[1] = 0;
+  EXPECT(from_dlpack<float>(t).empty());
+  t.ndim = 0;
+  EXPECT(from_dlpack<float>(t).size() == 1);
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<int>(t); }, "code 2, 32 bits", "expected code 0", "int32"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<cohort::half>(t); }, "expected code 2, 16 bits"));
+  t.dtype.lanes = 4;
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "4 lanes"));
+  t.dtype.lanes = 1;
+  t.device.device_type = 1;
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "type 1, expected 2 (CUDA)"));
+  t.device.device_type = 2;
+  t.ndim = 2;
+  std::int64_t huge[] = {std::int64_t{1} << 40, std::int64_t{1} << 40};
+  t.shape = huge;
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)from_dlpack<float>(t); }, "dimension 1 is 1099511627776"));
+}
+
+std::shared_ptr<cohort::detail::milestone> a_milestone() {
+  auto m = std::make_shared<cohort::detail::milestone>();
+  m->where = {3, 4, 1, "all_reduce", nullptr};
+  return m;
+}
+task<std::thread::id> waits_for(std::shared_ptr<cohort::detail::milestone> m) {
+  co_await host_wait(std::move(m));
+  co_return std::this_thread::get_id();
+}
+/// A coroutine that nobody drives: it starts at once and ends where it is resumed.
+struct detached {
+  struct promise_type {
+    detached get_return_object() noexcept { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+    std::suspend_never initial_suspend() const noexcept { return {}; }
+    std::suspend_always final_suspend() const noexcept { return {}; }
+    void return_void() const noexcept {}
+    void unhandled_exception() const noexcept { std::terminate(); }
+  };
+  std::coroutine_handle<promise_type> frame;
+};
+detached note_where(std::shared_ptr<cohort::detail::milestone> m, std::atomic<bool>& woken, std::thread::id& where) {
+  co_await host_wait(std::move(m));
+  where = std::this_thread::get_id();
+  woken = true;
+}
+
+// How a coroutine wakes when a device is done, with a thread in the place of the poller.
+void host_waits() {
+  auto done = a_milestone();
+  done->finish(nullptr);
+  EXPECT(host_wait(done).ready());
+  host_wait(done).wait();
+  EXPECT(sync_wait(waits_for(done)) == std::this_thread::get_id());
+
+  // Below sync_wait: on the thread that blocks there, however late the poller is.
+  for (int i = 0; i < 50; ++i) {
+    auto m = a_milestone();
+    std::thread poller([m] { m->finish(nullptr); });
+    EXPECT(sync_wait(waits_for(m)) == std::this_thread::get_id());
+    poller.join();
+  }
+  // With no executor and nobody who drives: on the poller's thread.
+  auto free = a_milestone();
+  std::atomic<bool> woken{false};
+  std::thread::id where;
+  const detached alone = note_where(free, woken, where);
+  EXPECT(!woken);
+  std::thread poller([free] { free->finish(nullptr); });
+  const std::thread::id pollers = poller.get_id();
+  poller.join();
+  EXPECT(woken && where == pollers);
+  alone.frame.destroy();
+
+  // What went wrong is thrown where it is awaited; what comes after the first outcome changes nothing.
+  auto failed = a_milestone();
+  failed->finish(failed->explain(errc::timed_out, "the device has not done it"));
+  failed->finish(nullptr);
+  EXPECT(throws(
+      errc::timed_out, [&] { (void)sync_wait(waits_for(failed)); }, "all_reduce on rank 3 of 4, device 1: the device"));
+  EXPECT(throws(
+      errc::timed_out, [&] { host_wait(failed).wait(); }, "rank 3 of 4"));
+
+  // Dropped while it waits: nobody is woken.
+  auto dropped = a_milestone();
+  std::atomic<bool> never{false};
+  const detached gone = note_where(dropped, never, where);
+  gone.frame.destroy();
+  dropped->finish(nullptr);
+  EXPECT(!never);
+
+  std::uint64_t word = 4;
+  const cohort::detail::flag f{&word, 5};
+  EXPECT(!f.raised());
+  word = 5;
+  EXPECT(f.raised());
+}
+
+// Two ranks: both get the error, and it names a rank and says what to do.
+void connect_without_device() {
+  const std::vector<std::string> said = {"cannot: ", "reaches no GPU", "nvidia-smi"};
+  std::atomic<int> errors_seen{0};
+  const std::vector<int> codes = run_local(2, [&](communicator<inproc> world) -> task<> {
+    bool good = false;
+    try {
+      auto gpus = co_await connect<nccl>(world);
+      good = gpu_test::has_device();  // two ranks on one device would have been refused
+    } catch (const error& e) {
+      const std::string_view text = e.what();
+      good = true;
+      if (!gpu_test::has_device()) {
+        good = e.condition() == errc::bad_environment && e.operation() == "connect<nccl>" && e.rank() == world.rank();
+        for (const std::string& part : said) good = good && text.find(part) != std::string_view::npos;
+      }
+      if (!good) std::printf("  rank %d: %s\n", world.rank(), e.what());
+    }
+    if (good) ++errors_seen;
+  });
+  EXPECT(codes == std::vector<int>(2, 0) && errors_seen == 2);
+  if (gpu_test::has_device()) return;
+  memory_store meeting;
+  std::vector<std::thread> ranks;
+  std::atomic<int> good{0};
+  for (int r = 0; r < 2; ++r) {
+    ranks.emplace_back([&, r] {
+      memory_store mine = meeting;
+      if (throws(
+              errc::bad_environment, [&] { (void)connect<nccl>(mine, r, 2); }, "rank 0 cannot: ", "reaches no GPU"))
+        ++good;
+    });
+  }
+  for (auto& t : ranks) t.join();
+  EXPECT(good == 2);
+  EXPECT(throws(
+      errc::bad_environment, [] { (void)device_count(); }, "cudaGetDeviceCount", "CUDA_VISIBLE_DEVICES"));
+  EXPECT(throws(
+      errc::bad_environment, [] { device_buffer<float> b(16); }, "no GPU"));
+  EXPECT(throws(
+      errc::bad_environment, [] { pinned_buffer<float> b(16); }, "pinned_buffer"));
+  EXPECT(throws(
+      errc::bad_environment, [] { stream s; }, "cudaStreamCreate"));
+  cohort::detail::flag_writer writer;
+  EXPECT(!writer.available() && !writer.missing().empty());
+}
+
+}  // namespace
+
+int main() {
+  std::setvbuf(stdout, nullptr, _IONBF, 0);
+  unique_id();
+  introductions();
+  local_ranks();
+  errors();
+  gate();
+  tensors();
+  host_waits();
+  connect_without_device();
+  return gpu_test::conclude("no_device");
+}
