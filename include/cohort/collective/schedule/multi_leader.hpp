@@ -57,6 +57,18 @@ struct multi_leader {
       }
     }
   }
+  /// Every slice from the root to its leader on the root's host, or back.
+  template <schedule_sink Sink>
+  constexpr void deal(Sink& sink, int root, bool outwards) const {
+    if (!on->near(rank, root)) return;
+    for (int s = 0; s < slices(); ++s) {
+      const int leads = leader(host(), s);
+      if (leads == root || (rank != root && rank != leads)) continue;
+      const int peer = rank == root ? leads : root;
+      if (outwards == (rank == root)) sink.send(peer, whole_slice(s));
+      else sink.receive(peer, whole_slice(s));
+    }
+  }
   /// A round of a schedule of the leaders of each slice that this rank leads; it counts a block for each host.
   template <schedule Inside, schedule_sink Sink>
   constexpr void far(const Inside& steps, int k, Sink& sink) const {
@@ -109,13 +121,7 @@ struct multi_leader_reduce {
   constexpr void round(int k, Sink& sink) const {
     if (k == 0) return at.fold_near(sink);
     if (k < rounds() - 1) return at.far(leaders(), k - 1, sink);
-    if (!at.on->near(at.rank, root)) return;
-    for (int s = 0; s < at.slices(); ++s) {
-      const int leads = at.leader(at.host(), s);
-      if (leads == root) continue;
-      if (at.rank == root) sink.receive(leads, at.whole_slice(s));
-      if (at.rank == leads) sink.send(root, at.whole_slice(s));
-    }
+    at.deal(sink, root, false);
   }
 };
 
@@ -139,12 +145,7 @@ struct multi_leader_broadcast {
     if (k == rounds() - 1) return at.spread_near(sink, root);
     if (k > 0 && in_blocks()) return at.far(scatter_all_gather_broadcast(at.on->hosts(), at.host(), from), k - 1, sink);
     if (k > 0) return at.far(binomial_broadcast{at.on->hosts(), at.host(), from}, k - 1, sink);
-    for (int s = 0; s < at.slices(); ++s) {
-      const int leads = at.leader(from, s);
-      if (leads == root) continue;
-      if (at.rank == root) sink.send(leads, at.whole_slice(s));
-      if (at.rank == leads) sink.receive(root, at.whole_slice(s));
-    }
+    at.deal(sink, root, true);
   }
 };
 
