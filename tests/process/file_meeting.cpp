@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -21,6 +22,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace cohort;
@@ -174,6 +176,25 @@ TEST_CASE("file meeting: the last that has a temporary store open removes it, wh
   CHECK(p.taken());
   third.reset();
   CHECK_FALSE(p.taken());
+}
+
+TEST_CASE("file meeting: of two that leave at once, one removes the file") {
+  const place p;
+  const auto come_and_go = [&](std::barrier<>& together) {
+    auto mine = std::make_unique<file_store>(temporary(p));
+    together.arrive_and_wait();
+    mine.reset();
+    together.arrive_and_wait();
+  };
+  int left_behind = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::barrier together(2);
+    std::thread other([&] { come_and_go(together); });
+    come_and_go(together);
+    other.join();
+    if (p.taken()) ++left_behind;
+  }
+  CHECK(left_behind == 0);
 }
 
 TEST_CASE("file meeting: processes that come and go in any order always share one file") {

@@ -57,9 +57,8 @@ class file_log {
         read_to_(other.read_to_) {}
   file_log& operator=(file_log&&) = delete;
   ~file_log() {
-    if (file_ < 0) return;
-    if (lifetime_ == file_lifetime::temporary) remove_if_last();
-    ::close(file_);
+    if (file_ >= 0 && lifetime_ == file_lifetime::temporary) leave_users();
+    close_file();
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -201,14 +200,27 @@ class file_log {
     return true;
   }
 
+  /// Lets go of every lock in one step. One who leaves does so while it holds the lock of the content: were that given
+  /// back first, the next to leave could still find this one among the users, and neither would remove the file.
+  void close_file() noexcept {
+    if (file_ >= 0) ::close(std::exchange(file_, -1));
+  }
+
   /// Makes the file that has been opened this object's, or closes it. Returns whether it still has a name.
   [[nodiscard]] bool begin(deadline until) try {
     const lock held(*this, F_WRLCK, until);
+    return begin_alone();
+  } catch (...) {
+    close_file();
+    throw;
+  }
+
+  [[nodiscard]] bool begin_alone() try {
     struct stat about {};
     if (::fstat(file_, &about) != 0) refuse("cannot be examined: " + system_text());
     if (!S_ISREG(about.st_mode)) refuse("is not a plain file");
     if (about.st_nlink == 0) {  // its last user went between the opening and the lock
-      ::close(std::exchange(file_, -1));
+      close_file();
       return false;
     }
     if (lifetime_ == file_lifetime::temporary) join_users(about);
@@ -216,7 +228,7 @@ class file_log {
     check_header();
     return true;
   } catch (...) {
-    if (file_ >= 0) ::close(std::exchange(file_, -1));
+    close_file();
     throw;
   }
 
@@ -242,9 +254,10 @@ class file_log {
 
   /// Opening and leaving exclude each other by the lock of the content: nobody can come between the look and the
   /// removal. Who cannot get it leaves the file to the next job.
-  void remove_if_last() noexcept try {
+  void leave_users() noexcept try {
     const lock held(*this, F_WRLCK, std::chrono::steady_clock::now());
     if (try_lock(F_WRLCK, users_lock)) (void)::unlink(path_.c_str());
+    close_file();
   } catch (...) {}
 
   void write_header() {
