@@ -4,7 +4,7 @@
 #   style/format          clang-format 14 would change nothing (.clang-format), but for the files in unformatted.txt
 #   style/lengths         no file has more than 500 lines
 #   style/names           clang-tidy 14 finds no identifier against the rules (.clang-tidy)
-#   style/clang-16, -19   every header, in order and in reverse, with all warnings as errors
+#   style/clang-14, -16, -19   every header, in order and in reverse, with all warnings as errors
 # One line for each, "passed", "FAILED" or "SKIPPED: reason". The exit code is 1 when one has failed.
 #
 # Usage: tests/style/run.sh [CHECK...]     all of them without arguments
@@ -78,7 +78,7 @@ check_clang() {
   "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include -DCOHORT_SEPARATE_COMPILATION "$scratch/once.cpp" || return 1
 }
 
-[ $# -gt 0 ] || set -- format lengths names clang-16 clang-19
+[ $# -gt 0 ] || set -- format lengths names clang-14 clang-16 clang-19
 for check in "$@"; do
   case $check in
     format | lengths | names) "check_$check" ;;

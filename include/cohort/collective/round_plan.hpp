@@ -87,9 +87,11 @@ class round_plan {
   template <class Channel>
   void start(const Channel& ch, transport::transfer_scope& scope, cohort::detail::buffer_cache& cache) {
     std::size_t to_combine = 0;
+    std::size_t streaming = 0;
     for (transfer& t : transfers_) {
       if (t.what != kind::receive_reduce) continue;
       t.streams = tells_of_pieces<typename Channel::transport_type> && t.bytes > longest_staged && stands_alone(t);
+      if (t.streams) ++streaming;
       to_combine += t.streams ? chunk_bytes() : aligned(t.bytes);
     }
     if (to_combine > staging_.capacity()) {
@@ -109,7 +111,7 @@ class round_plan {
       }
       t.pieces = pieces_.size() - t.first_piece;
     }
-    arriving_.reserve(transfers_.size());  // requests point into it
+    arriving_.reserve(streaming);  // requests point into it
     requests_.clear();
     requests_.resize(transfers_.size());
     std::size_t next = 0;

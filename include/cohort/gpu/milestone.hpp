@@ -3,17 +3,14 @@
 // which then wakes the coroutine where it belongs.
 #pragma once
 
-#include <cohort/detail/inbox.hpp>
+#include <cohort/detail/pending.hpp>
 #include <cohort/error.hpp>
 #include <cohort/gpu/event.hpp>
 #include <cohort/gpu/flag_ring.hpp>
 #include <cohort/gpu/guardian.hpp>
 
 #include <chrono>
-#include <condition_variable>
-#include <coroutine>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,7 +28,7 @@ struct where_on_device {
   const std::string* group = nullptr;  ///< the name, in the guardian
 };
 
-class milestone final : public sleeper {
+class milestone final : public pending {
  public:
   using clock = std::chrono::steady_clock;
 
@@ -58,64 +55,17 @@ class milestone final : public sleeper {
 
   // --- the poller
   void finish(const std::exception_ptr& why) {
-    std::function<void()> wake;
-    {
-      const std::lock_guard lock(mutex_);
-      if (done_) return;
-      done_ = true;
-      failure_ = why;
-      wake.swap(wake_);
-      changed_.notify_all();
-    }
-    if (wake) wake();
+    end([&] { failure_ = why; });
   }
 
   // --- who waits
-  [[nodiscard]] bool finished() const {
-    const std::lock_guard lock(mutex_);
-    return done_;
-  }
-  void block() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_; });
-  }
-  /// Calls `wake` once when it is done, on the poller's thread. False: it is done already.
-  [[nodiscard]] bool on_complete(std::function<void()> wake) {
-    const std::lock_guard lock(mutex_);
-    if (done_) return false;
-    wake_ = std::move(wake);
-    return true;
-  }
-  void forget_waker() {
-    std::function<void()> dropped;
-    const std::lock_guard lock(mutex_);
-    dropped.swap(wake_);
-    waiter_ = nullptr;
-  }
   void rethrow() const {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
   }
-  void sleeps(std::coroutine_handle<> who) {
-    const std::lock_guard lock(mutex_);
-    waiter_ = who;
-  }
-  void resume() override {
-    std::coroutine_handle<> who;
-    {
-      const std::lock_guard lock(mutex_);
-      who = std::exchange(waiter_, nullptr);
-    }
-    if (who) who.resume();
-  }
 
  private:
-  mutable std::mutex mutex_{};
-  std::condition_variable changed_{};
-  bool done_ = false;
   std::exception_ptr failure_{};
-  std::function<void()> wake_{};
-  std::coroutine_handle<> waiter_{};
 };
 
 }  // namespace cohort::detail

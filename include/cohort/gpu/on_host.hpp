@@ -31,7 +31,7 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
   host_wait& operator=(host_wait&&) noexcept = default;
   ~host_wait() = default;
 
-  [[nodiscard]] bool ready() const { return place_->finished(); }
+  [[nodiscard]] bool ready() const { return place_->done(); }
   void wait() const {
     place_->block();
     place_->rethrow();
@@ -46,7 +46,7 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
       if (suspended_) place_->forget_waker();
       arrived();
     }
-    [[nodiscard]] bool await_ready() const { return place_->finished(); }
+    [[nodiscard]] bool await_ready() const { return place_->done(); }
     // Not inlined: the compiler must not keep anything of it in a frame that another thread may destroy meanwhile.
     template <class Promise>
     [[gnu::noinline]] bool await_suspend(std::coroutine_handle<Promise> h) {

@@ -165,7 +165,7 @@ class poller_core {
       } else if (m.behind) {
         why = m.behind->failure();
       }
-      if (!why && now >= m.until && !m.finished()) why = too_late(m);
+      if (!why && now >= m.until && !m.done()) why = too_late(m);
       if (why && (!m.raised_flag || !m.raised_flag->raised())) {
         // What is in flight would hold the stream for ever. If the guardian is busy, again in a moment. Whoever waits is
         // told first: aborting may have to wait for other work of the device.

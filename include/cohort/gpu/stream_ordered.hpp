@@ -3,9 +3,8 @@
 // it sees its result; so awaiting it never waits. on_host.hpp is for what the host must see.
 #pragma once
 
+#include <cohort/gpu/device_party.hpp>
 #include <cohort/gpu/event.hpp>
-#include <cohort/gpu/milestone.hpp>
-#include <cohort/gpu/poller.hpp>
 #include <cohort/gpu/stream.hpp>
 
 #include <coroutine>
@@ -13,19 +12,6 @@
 #include <utility>
 
 namespace cohort {
-namespace detail {
-
-/// What a communicator on a device keeps for those who wait for it on the host.
-class device_party : public guardian {
- public:
-  /// Started at the first use.
-  [[nodiscard]] virtual poller& watch() = 0;
-  [[nodiscard]] virtual event_pool& events() noexcept = 0;
-  [[nodiscard]] virtual where_on_device where(const char* operation) const noexcept = 0;
-  [[nodiscard]] virtual std::chrono::nanoseconds default_timeout() const noexcept = 0;
-};
-
-}  // namespace detail
 
 /// An operation that stands on a stream.
 ///

@@ -191,7 +191,6 @@ class mpi_endpoint final : public engine {
 
   std::unordered_map<std::uint64_t, native_line> natives_{};
   std::vector<native_turn*> issued_{};
-  unsigned turns_for_natives_ = 0;
   struct comm_request {
     int leader;
     std::uint64_t context;

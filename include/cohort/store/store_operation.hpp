@@ -4,13 +4,13 @@
 #pragma once
 
 #include <cohort/detail/inbox.hpp>
+#include <cohort/detail/pending.hpp>
 #include <cohort/detail/resumption.hpp>
 #include <cohort/detail/wait_scope.hpp>
 #include <cohort/store.hpp>
 #include <cohort/store/wire.hpp>
 #include <cohort/transport/engine.hpp>
 
-#include <condition_variable>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -36,9 +36,8 @@ struct store_outcome {
 
 class store_driver;
 
-/// A call between the coroutine that waits for it and the thread that carries it out. Lock order: only `mutex_`; no
-/// user code runs with it held.
-class store_pending final : public sleeper, public std::enable_shared_from_this<store_pending> {
+/// A call between the coroutine that waits for it and the thread that carries it out.
+class store_pending final : public pending, public std::enable_shared_from_this<store_pending> {
  public:
   // --- what is asked; not changed after the call was handed to its driver
   store_call call = store_call::get;
@@ -63,26 +62,6 @@ class store_pending final : public sleeper, public std::enable_shared_from_this<
   void fail(std::exception_ptr why) { (void)finish(nullptr, std::move(why)); }
 
   // --- who waits for it
-  [[nodiscard]] bool done() const {
-    const std::lock_guard lock(mutex_);
-    return done_;
-  }
-  void block() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_; });
-  }
-  /// Calls `wake` once when it is done, on whatever thread that is. False: it is done already.
-  [[nodiscard]] bool on_complete(std::function<void()> wake) {
-    const std::lock_guard lock(mutex_);
-    if (done_) return false;
-    wake_ = std::move(wake);
-    return true;
-  }
-  void forget_waker() {
-    std::function<void()> dropped;
-    const std::lock_guard lock(mutex_);
-    dropped.swap(wake_);
-  }
   /// The outcome, once. The call must be done.
   [[nodiscard]] store_outcome take();
   /// Nobody will ask any more.
@@ -90,44 +69,17 @@ class store_pending final : public sleeper, public std::enable_shared_from_this<
   /// Ends it with errc::cancelled, unless it is done.
   void cancel();
 
-  // --- a coroutine that sleeps on it; on the coroutine's own thread
-  void sleeps(std::coroutine_handle<> who) noexcept {
-    const std::lock_guard lock(mutex_);
-    waiter_ = who;
-  }
-  void resume() override {
-    std::coroutine_handle<> who;
-    {
-      const std::lock_guard lock(mutex_);
-      who = std::exchange(waiter_, nullptr);
-    }
-    if (who) who.resume();
-  }
-
  private:
   bool finish(store_outcome* outcome, std::exception_ptr why) {
-    std::function<void()> wake;
-    {
-      const std::lock_guard lock(mutex_);
-      if (done_) return false;
-      done_ = true;
+    return end([&] {
       if (outcome != nullptr) outcome_ = std::move(*outcome);
       failure_ = std::move(why);
-      wake.swap(wake_);
-      changed_.notify_all();
-    }
-    if (wake) wake();
-    return true;
+    });
   }
 
-  mutable std::mutex mutex_{};
-  std::condition_variable changed_{};
-  bool done_ = false;
   bool settled_ = false;  ///< taken, abandoned or cancelled
   store_outcome outcome_{};
   std::exception_ptr failure_{};
-  std::function<void()> wake_{};
-  std::coroutine_handle<> waiter_{};
 };
 
 /// Carries out calls, on a thread of its own. Every function may be called by any thread.
@@ -265,7 +217,6 @@ class [[nodiscard("a store call that is dropped is given up: co_await it")]] sto
     awaiter& operator=(const awaiter&) = delete;
     ~awaiter() {
       if (!suspended_) return;
-      call_->sleeps(nullptr);
       call_->forget_waker();
       arrived();
     }

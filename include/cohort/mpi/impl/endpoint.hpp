@@ -104,11 +104,8 @@ inline bool mpi_endpoint::progress() {
   if (broken_) return false;
   bool moved = false;
   try {
-    // While MPI carries out a collective, whoever waits here waits for that: other messages are looked for now and then.
-    constexpr unsigned now_and_then = 4;
-    const bool natives = !issued_.empty();
-    if (natives) moved = settle_natives();
-    if (!natives || ++turns_for_natives_ % now_and_then == 0) moved = take_arrivals() || moved;
+    if (!issued_.empty()) moved = settle_natives();
+    moved = take_arrivals() || moved;
     if (!outgoing_.empty()) moved = settle_outgoing() || moved;
     if (!transfers_.empty()) moved = settle_transfers() || moved;
     if (inquiry_ && clock::now() >= inquiry_->until) conclude_inquiry();
