@@ -151,9 +151,10 @@ int main(int argc, char** argv) {
       cohort::communicator<cohort::mpi> world = cohort::connect<cohort::mpi>(o);
       const bool talks = world.rank() == 0;
       const char* const checked = check == cohort::transport::native_check::always ? "checked" : "not checked";
-      for (const char* setting : {"all_reduce=native", "all_reduce=recursive_doubling", "all_reduce=circulant"}) {
+      for (const char* setting : {"", "all_reduce=native", "all_reduce=recursive_doubling", "all_reduce=circulant"}) {
         if (talks) {
-          std::printf("\nall_reduce, %d ranks, microseconds a call; cohort: %s, %s\n", world.size(), setting, checked);
+          std::printf("\nall_reduce, %d ranks, microseconds a call; cohort: %s, %s\n", world.size(),
+                      setting[0] == '\0' ? "as selected" : setting, checked);
           std::printf(
               "| bytes | MPI_Allreduce | MPI_Iallreduce | cohort | cohort / MPI_Allreduce (quartiles), difference, of "
               "the quickest | "

@@ -3,22 +3,38 @@
 // What the hello, the store's wire protocol, the store file and the rendezvous records are made of.
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace cohort::detail {
 
+// g++ 12 does not see that the loops are one instruction, and they are in the header of every message.
 template <std::unsigned_integral U>
 constexpr void put_little(unsigned char* to, U value) noexcept {
+  if constexpr (std::endian::native == std::endian::little) {
+    if (!std::is_constant_evaluated()) {
+      std::memcpy(to, &value, sizeof(U));
+      return;
+    }
+  }
   for (std::size_t i = 0; i < sizeof(U); ++i) to[i] = static_cast<unsigned char>((value >> (8 * i)) & 0xffU);
 }
 
 template <std::unsigned_integral U>
 [[nodiscard]] constexpr U get_little(const unsigned char* from) noexcept {
   U value = 0;
+  if constexpr (std::endian::native == std::endian::little) {
+    if (!std::is_constant_evaluated()) {
+      std::memcpy(&value, from, sizeof(U));
+      return value;
+    }
+  }
   for (std::size_t i = 0; i < sizeof(U); ++i) value = static_cast<U>(value | (static_cast<U>(from[i]) << (8 * i)));
   return value;
 }

@@ -10,7 +10,7 @@
 namespace cohort::detail {
 
 /// With a check before each of MPI's own collectives these are worth while only for long vectors: the messages of a
-/// schedule carry the check themselves. Without one, MPI carries out whatever it can.
+/// schedule carry the check themselves. Without one, MPI carries out what it is not slower at.
 [[nodiscard]] inline collective::selection_table mpi_selection(transport::native_check check) {
   using collective::algorithm;
   const bool checked = check == transport::native_check::always;
@@ -18,12 +18,18 @@ namespace cohort::detail {
   for (const collective::implementation& i : collective::native_implementations) {
     const bool in_v = i.operation == operation_kind::gather_v || i.operation == operation_kind::scatter_v ||
                       i.operation == operation_kind::all_gather_v || i.operation == operation_kind::all_to_all_v;
-    // MPI_Iallreduce of Open MPI 4.1 takes several times as long as a schedule: benchmarks/mpi_overhead.cpp.
     // Where ranks do not know each other's sizes, the size says nothing; and MPI's scans are linear.
     const bool never =
         checked && (in_v || i.operation == operation_kind::all_reduce || i.operation == operation_kind::barrier ||
                     i.operation == operation_kind::scan || i.operation == operation_kind::exclusive_scan);
     if (never) continue;
+    if (i.operation == operation_kind::all_reduce) {
+      // Unchecked, against MPI_Iallreduce of Open MPI 4.1 and MPICH 4.0 (benchmarks/mpi_overhead.cpp): a schedule over
+      // messages takes as long or less at both ends, and more in between.
+      rows.push_back({i.operation, 131072, 2, true, algorithm::circulant});
+      rows.push_back({i.operation, 8192, 1, false, algorithm::native});
+      continue;
+    }
     rows.push_back({i.operation, checked ? std::size_t{65536} : 0, 1, false, algorithm::native});
   }
   for (const collective::selection_row& row : collective::default_selection) rows.push_back(row);

@@ -199,6 +199,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::size_t ready_head_ = 0;
   int turn_depth_ = 0;
   int spins_ = 50;
+  bool spinning_ = false;  // the next turn follows at once
   int sleeps_due_ = 0;
   int shared_core_ = 0;  // waits to come in which somebody else is taken to be on this core
   unsigned turns_ = 0;
@@ -226,7 +227,10 @@ void engine::drive_until(Done done) {
   int idle = 0;
   clock::time_point idle_since{};
   while (!done()) {
-    if (turn()) {
+    spinning_ = idle < spins;
+    const bool moved = turn();
+    spinning_ = false;
+    if (moved) {
       idle = 0;
       continue;
     }

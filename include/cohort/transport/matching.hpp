@@ -201,13 +201,10 @@ struct disagreement {
 
 [[nodiscard]] inline std::optional<disagreement> check_delivery(const group& g, const envelope& message,
                                                                 const request& receive) {
-  const int mine = g.world_rank(g.rank());
-  const std::string who = "rank " + std::to_string(g.rank_of(message.source));
-  const std::string me = "rank " + std::to_string(g.rank());
   if (!message.tagged) {
     if (message.call != receive.header.call) {
-      return disagreement{errc::mismatch,
-                          describe_disagreement(g, mine, receive.header.call, message.source, message.call)};
+      return disagreement{errc::mismatch, describe_disagreement(g, g.world_rank(g.rank()), receive.header.call,
+                                                                message.source, message.call)};
     }
     if (message.bytes != receive.header.bytes) {
       return disagreement{errc::mismatch,
@@ -216,14 +213,18 @@ struct disagreement {
     }
     return std::nullopt;
   }
+  // Nothing is put into words on the way of every message.
+  const auto who = [&g, &message] { return "rank " + std::to_string(g.rank_of(message.source)); };
+  const auto me = [&g] { return "rank " + std::to_string(g.rank()); };
   if (message.call.type != receive.header.call.type) {
-    return disagreement{errc::mismatch, who + " sent elements of " + element_type_name(message.call.type) +
-                                            " with tag " + std::to_string(message.sequence) + ", " + me + " receives " +
+    return disagreement{errc::mismatch, who() + " sent elements of " + element_type_name(message.call.type) +
+                                            " with tag " + std::to_string(message.sequence) + ", " + me() +
+                                            " receives " +
                                             element_type_name(receive.header.call.type)};
   }
   if (receive.make_room == nullptr && message.bytes > receive.header.bytes) {
-    return disagreement{errc::truncated, who + " sent " + std::to_string(message.call.count) + " elements with tag " +
-                                             std::to_string(message.sequence) + ", " + me + " has room for " +
+    return disagreement{errc::truncated, who() + " sent " + std::to_string(message.call.count) + " elements with tag " +
+                                             std::to_string(message.sequence) + ", " + me() + " has room for " +
                                              std::to_string(receive.header.call.count)};
   }
   return std::nullopt;

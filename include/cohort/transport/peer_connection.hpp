@@ -111,6 +111,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
     queue_.push_back(std::move(o));
     try_write();
   }
+  void send_at_once(request& r, const frame::bytes_type& header);
   void enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket);
   void gather(const outgoing& o);
   [[nodiscard]] bool offer(request& r);

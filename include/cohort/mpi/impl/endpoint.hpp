@@ -104,7 +104,9 @@ inline bool mpi_endpoint::progress() {
   if (broken_) return false;
   bool moved = false;
   try {
-    if (!issued_.empty()) moved = settle_natives();
+    // MPI moves a collective of its own only while it is asked about it: whoever waits here mostly waits for that.
+    constexpr int questions = 16;
+    for (int i = 0; i < questions && !moved && !issued_.empty(); ++i) moved = settle_natives();
     moved = take_arrivals() || moved;
     if (!outgoing_.empty()) moved = settle_outgoing() || moved;
     if (!transfers_.empty()) moved = settle_transfers() || moved;

@@ -46,7 +46,7 @@ COHORT_DECL bool engine::poll() {
     moved = attend() || moved;
   }
   // The clock is read rarely: a deadline may be noticed a few microseconds late.
-  if (next_deadline_ != clock::time_point::max() && (++turns_ % 64 == 0 || !moved)) {
+  if (next_deadline_ != clock::time_point::max() && (++turns_ % 64 == 0 || !(moved || spinning_))) {
     if (const auto now = clock::now(); now >= next_deadline_) check_deadlines(now);
   }
   --turn_depth_;

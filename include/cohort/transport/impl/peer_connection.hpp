@@ -28,6 +28,7 @@ inline void peer_connection::send(request& r) {
     frame f;
     f.kind = frame_kind::message;
     f.header = r.header;
+    if (head_ == queue_.size() && r.piece_count <= 1) return send_at_once(r, f.encode());
     outgoing o;
     o.header = f.encode();
     o.source = &r;
@@ -39,6 +40,31 @@ inline void peer_connection::send(request& r) {
   announced_.emplace_back(r.ticket, &r);
   if (stream_->same_host() && bytes > 0 && offer(r)) return;
   enqueue_frame(frame_kind::announce, r.header, r.ticket);
+}
+
+/// With nothing in front of it a message needs no place in the queue, unless the stream has no room for all of it.
+inline void peer_connection::send_at_once(request& r, const frame::bytes_type& header) {
+  // A send never writes through its pieces.
+  piece parts[2] = {{reinterpret_cast<std::byte*>(const_cast<unsigned char*>(header.data())), header.size()}, {}};
+  std::size_t total = header.size();
+  if (r.piece_count == 1) {
+    parts[1] = r.pieces[0];
+    total += parts[1].bytes;
+  }
+  boost::system::error_code failure;
+  const std::size_t sent = stream_->send({parts, total > header.size() ? std::size_t{2} : std::size_t{1}}, failure);
+  if (sent == total) {
+    r.place = nullptr;
+    owner_->on_sent(r);
+    return;
+  }
+  outgoing o;
+  o.header = header;
+  o.source = &r;
+  o.total = total;
+  o.sent = sent;
+  queue_.push_back(std::move(o));
+  if (failure) lose(failure, "sending");
 }
 
 /// Tells the peer where the bytes lie, so that it copies them once, and itself.

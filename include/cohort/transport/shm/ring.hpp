@@ -53,6 +53,16 @@ class ring {
       read_ = bounded(head_->read.load(std::memory_order_acquire), at);
       room = capacity - static_cast<std::size_t>(at - read_);
     }
+    const std::size_t start = static_cast<std::size_t>(at % capacity);
+    if (wanted <= std::min({room, part_bytes, capacity - start})) {  // in one go: most messages
+      std::byte* to = bytes_ + start;
+      for (const piece& p : from) {
+        std::memcpy(to, p.data, p.bytes);
+        to += p.bytes;
+      }
+      if (wanted > 0) publish(at + wanted);
+      return wanted;
+    }
     std::size_t done = 0;
     std::size_t told = 0;
     for (const piece& p : from) {
