@@ -17,7 +17,7 @@ OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter
 ALL_REDUCE_SIZES = [8, 64, 512, 4096, 16384, 65536, 262144, 1048576, 2097152, 4194304, 16777216, 67108864]
 OTHER_SIZES = [8, 65536, 4194304]
 P2P_SIZES = [8, 4096, 65536, 1048576, 4194304]
-PEERS = ["cohort_registered", "openmpi", "mpich", "gloo", "cohort_openmpi", "cohort_mpich"]
+PEERS = ["cohort_registered", "openmpi", "mpich", "gloo", "openmpi_requests", "mpich_requests", "cohort_openmpi", "cohort_mpich"]
 UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -179,9 +179,9 @@ def main(words):
                                "times": {l: summary(t) for l, t in times.items() if t}, "ratios": {},
                                "over_mpi": {}, "registered": None}
                         for library, each in times.items():
-                            if not library.startswith("cohort") and each and times.get("cohort"):
+                            if report.is_peer(library) and each and times.get("cohort"):
                                 row["ratios"][library] = ratio(each, times["cohort"])
-                            over = "cohort_" + library
+                            over = "cohort_" + library.removesuffix("_requests")
                             if each and times.get(over):
                                 row["over_mpi"][library] = ratio(times[over], each)
                         best = report.best_peer(row)

@@ -7,9 +7,10 @@ import platform
 import subprocess
 import time
 
-LIBRARIES = ["cohort", "cohort_registered", "openmpi", "mpich", "gloo", "cohort_openmpi", "cohort_mpich"]
+LIBRARIES = ["cohort", "cohort_registered", "openmpi", "mpich", "gloo", "openmpi_requests", "mpich_requests",
+             "cohort_openmpi", "cohort_mpich"]
 TITLES = {"cohort": "cohort", "cohort_registered": "registered", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
-          "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
+          "openmpi_requests": "Open MPI, I", "mpich_requests": "MPICH, I", "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
 
 
 def size_text(count):
@@ -22,6 +23,11 @@ def size_text(count):
 def time_text(microseconds):
     digits = 3 if microseconds < 10 else 2 if microseconds < 100 else 1 if microseconds < 1000 else 0
     return f"{microseconds:.{digits}f}"
+
+
+def is_peer(library):
+    """Whether it is one that cohort is compared with, by the calls that its users make most."""
+    return not library.startswith("cohort") and not library.endswith("_requests")
 
 
 def best_peer(row):
@@ -114,7 +120,9 @@ def markdown(options, rows, limits, trouble, seconds, about):
             "of one rank's input and output. `latency` is half a round trip, `bandwidth` the time of a message in a "
             "window of up to 64. `fastest peer / cohort` is the fastest peer's median over cohort's, with the quartiles of "
             "the rounds; Gloo has TCP alone. `registered` is cohort with the same buffers registered. `over ...` is cohort over that library, unchecked as MPI is "
-            "(`COHORT_MPI_CHECK=never`), and the last column its time over that of the same calls of MPI alone.", ""]
+            "(`COHORT_MPI_CHECK=never`), and the last column its time over that of the same calls of MPI alone. `I` is MPI by "
+            "the calls that return at once (MPI_Iallreduce, MPI_Isend and so on) and MPI_Test until they have ended, which is "
+            "what an operation of cohort's replaces; MPI's blocking calls are often faster than its own of this kind.", ""]
     for transport, ranks in dict.fromkeys((r["transport"], r["ranks"]) for r in rows):
         out += [f"## {'Shared memory' if transport == 'shm' else 'Loopback TCP'}, {ranks} ranks", "",
                 "| operation | size | " + " | ".join(TITLES[l] for l in LIBRARIES) + " | fastest peer / cohort | over MPI / MPI |",

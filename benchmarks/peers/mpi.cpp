@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// The driver of a comparison for any MPI library; compiled once with each.
+// The driver of a comparison for any MPI library; compiled once with each. With MEASURE_REQUESTS, by the calls that return
+// at once, whose end is then asked for: what an asynchronous program calls.
 #include "../measure.hpp"
 
 #include <mpi.h>
+#include <sched.h>
 
 #include <cstddef>
 #include <cstdio>
@@ -18,6 +20,24 @@ struct builtin_sum {};
 void check(int code) {
   if (code != MPI_SUCCESS) throw std::runtime_error("MPI error " + std::to_string(code));
 }
+
+#ifdef MEASURE_REQUESTS
+/// As a program waits that has nothing else to do; the ranks may share a core.
+void finish(MPI_Request& r) {
+  int done = 0;
+  for (int polls = 0; check(MPI_Test(&r, &done, MPI_STATUS_IGNORE)), done == 0; ++polls) {
+    if (polls > 50) ::sched_yield();
+  }
+}
+#define MEASURE_CALL(blocking, name, ...)       \
+  do {                                          \
+    MPI_Request request_;                       \
+    check(MPI_I##name(__VA_ARGS__, &request_)); \
+    finish(request_);                           \
+  } while (false)
+#else
+#define MEASURE_CALL(name, nonblocking, ...) check(MPI_##name(__VA_ARGS__))
+#endif
 
 // MPI calls it for whole arrays, so the loop is as good as a built-in one.
 void add_floats(void* in, void* inout, int* count, MPI_Datatype*) {
@@ -51,50 +71,55 @@ class library {
   std::shared_ptr<void> keep(T*, std::size_t) {
     return nullptr;
   }
-  void barrier() { check(MPI_Barrier(MPI_COMM_WORLD)); }
+  void barrier() { MEASURE_CALL(Barrier, barrier, MPI_COMM_WORLD); }
   template <class T, class Op>
   void all_reduce(const T* in, T* out, std::size_t n, const Op& op) {
-    check(MPI_Allreduce(in, out, count(n), type(in), function(in, op), MPI_COMM_WORLD));
+    MEASURE_CALL(Allreduce, allreduce, in, out, count(n), type(in), function(in, op), MPI_COMM_WORLD);
   }
   template <class T>
   void broadcast(T* inout, std::size_t n, int root) {
-    check(MPI_Bcast(inout, count(n), type(inout), root, MPI_COMM_WORLD));
+    MEASURE_CALL(Bcast, bcast, inout, count(n), type(inout), root, MPI_COMM_WORLD);
   }
   template <class T, class Op>
   void reduce(const T* in, T* out, std::size_t n, const Op& op, int root) {
-    check(MPI_Reduce(in, out, count(n), type(in), function(in, op), root, MPI_COMM_WORLD));
+    MEASURE_CALL(Reduce, reduce, in, out, count(n), type(in), function(in, op), root, MPI_COMM_WORLD);
   }
   template <class T>
   void all_gather(const T* in, std::size_t block, T* out) {
-    check(MPI_Allgather(in, count(block), type(in), out, count(block), type(in), MPI_COMM_WORLD));
+    MEASURE_CALL(Allgather, allgather, in, count(block), type(in), out, count(block), type(in), MPI_COMM_WORLD);
   }
   template <class T, class Op>
   void reduce_scatter(const T* in, T* out, std::size_t block, const Op& op) {
-    check(MPI_Reduce_scatter_block(in, out, count(block), type(in), function(in, op), MPI_COMM_WORLD));
+    MEASURE_CALL(Reduce_scatter_block, reduce_scatter_block, in, out, count(block), type(in), function(in, op),
+                 MPI_COMM_WORLD);
   }
   template <class T>
   void all_to_all(const T* in, T* out, std::size_t block) {
-    check(MPI_Alltoall(in, count(block), type(in), out, count(block), type(in), MPI_COMM_WORLD));
+    MEASURE_CALL(Alltoall, alltoall, in, count(block), type(in), out, count(block), type(in), MPI_COMM_WORLD);
   }
   template <class T>
   void gather(const T* in, std::size_t block, T* out, int root) {
-    check(MPI_Gather(in, count(block), type(in), out, count(block), type(in), root, MPI_COMM_WORLD));
+    MEASURE_CALL(Gather, gather, in, count(block), type(in), out, count(block), type(in), root, MPI_COMM_WORLD);
   }
   template <class T>
   void scatter(const T* in, std::size_t block, T* out, int root) {
-    check(MPI_Scatter(in, count(block), type(in), out, count(block), type(in), root, MPI_COMM_WORLD));
+    MEASURE_CALL(Scatter, scatter, in, count(block), type(in), out, count(block), type(in), root, MPI_COMM_WORLD);
   }
   template <class T, class Op>
   void scan(const T* in, T* out, std::size_t n, const Op& op) {
-    check(MPI_Scan(in, out, count(n), type(in), function(in, op), MPI_COMM_WORLD));
+    MEASURE_CALL(Scan, scan, in, out, count(n), type(in), function(in, op), MPI_COMM_WORLD);
   }
   template <class T>
   void send(const T* data, std::size_t n, int peer) {
-    check(MPI_Send(data, count(n), type(data), peer, 0, MPI_COMM_WORLD));
+    MEASURE_CALL(Send, send, data, count(n), type(data), peer, 0, MPI_COMM_WORLD);
   }
   template <class T>
   void receive(T* data, std::size_t n, int peer) {
+#ifdef MEASURE_REQUESTS
+    MEASURE_CALL(Recv, recv, data, count(n), type(data), peer, 0, MPI_COMM_WORLD);
+#else
     check(MPI_Recv(data, count(n), type(data), peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+#endif
   }
   template <class T>
   void send_window(const T* data, std::size_t n, int peer, int window) {
