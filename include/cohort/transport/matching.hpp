@@ -219,8 +219,7 @@ struct disagreement {
   if (message.call.type != receive.header.call.type) {
     return disagreement{errc::mismatch, who() + " sent elements of " + element_type_name(message.call.type) +
                                             " with tag " + std::to_string(message.sequence) + ", " + me() +
-                                            " receives " +
-                                            element_type_name(receive.header.call.type)};
+                                            " receives " + element_type_name(receive.header.call.type)};
   }
   if (receive.make_room == nullptr && message.bytes > receive.header.bytes) {
     return disagreement{errc::truncated, who() + " sent " + std::to_string(message.call.count) + " elements with tag " +
