@@ -84,6 +84,11 @@ TEST_CASE("bench --explain: why each algorithm was chosen") {
   setup how;
   how.environment.emplace_back("COHORT_ALGORITHMS", "all_reduce=ring");
   CHECK(contains(run_tool(explained("all_reduce", "64"), how).out, "ring: an override\n"));
+  // Two ranks on each of two hosts.
+  const std::string on_hosts =
+      "COHORT_HOST_ID=host$((RANK / 2)) exec \"$0\" bench all_reduce -b 64 -e 64 --samples 2 --explain";
+  const outcome hosts = run_tool({"run", "-n", "4", "--", "sh", "-c", on_hosts, tool()});
+  CHECK_MESSAGE(contains(hosts.out, "hierarchical: several ranks on each of 2 hosts\n"), hosts.out << hosts.err);
 }
 
 TEST_CASE("tune: a mistake gets one answer that says what is expected") {
