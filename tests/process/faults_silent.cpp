@@ -69,7 +69,7 @@ TEST_CASE("a stopped rank is found by its silence, within the peer timeout and a
         },
         with_peer_timeout("1"));
     CHECK(ranks[static_cast<std::size_t>(victim)].left_stopped);
-    check_survivors(ranks, {victim}, {errc::peer_unresponsive, {victim}, "all_reduce", {"has sent no heartbeat for 1."}});
+    check_survivors(ranks, {victim}, {errc::peer_unresponsive, {victim}, "all_reduce", {"has sent no heartbeat for "}});
     CHECK(slowest_ms(ranks, victim, "stopping") < 2000 + slack_ms);
   }
 }
@@ -152,7 +152,7 @@ TEST_CASE("what the first rank found travels, though rank 0 was given up and cam
         return cohort::run(rank_main);
       },
       options);
-  check_survivors(ranks, {0}, {errc::peer_unresponsive, {0}, "all_reduce", {"rank 0 (", "has sent no heartbeat for 1."}});
+  check_survivors(ranks, {0}, {errc::peer_unresponsive, {0}, "all_reduce", {"rank 0 (", "has sent no heartbeat for "}});
   INFO(support::describe(ranks));
   CHECK(ranks[0].exit_code == 0);
   CHECK(errors_of(ranks[0]).size() == 2);
@@ -166,13 +166,13 @@ TEST_CASE("a rank that computes for twice the peer timeout is slow, not dead") {
         [&](int rank) {
           const auto rank_main = [&](world_type world) -> task<> {
             co_await world.barrier();
-            if (rank == slow) compute_for(1200ms);
+            if (rank == slow) compute_for(2000ms);
             const int all = co_await world.all_reduce(rank, sum{});
             support::expect(all == 3, "the right sum");
           };
           return cohort::run(rank_main);
         },
-        with_peer_timeout("0.6"));
+        with_peer_timeout("1"));
     INFO(support::describe(ranks));
     for (const auto& r : ranks) CHECK(r.ok());
   }

@@ -114,7 +114,7 @@ TEST_CASE("file meeting: a rank that is killed while they meet is named, and the
         if (rank == 1) ::raise(SIGKILL);
         return add_up(rank);
       },
-      at(p, {{"COHORT_JOIN_TIMEOUT", "1"}}));
+      at(p, {{"COHORT_JOIN_TIMEOUT", "2"}}));
   for (const int r : {0, 2}) {
     INFO(support::describe(ranks[static_cast<std::size_t>(r)]));
     CHECK(ranks[static_cast<std::size_t>(r)].exit_code != 0);

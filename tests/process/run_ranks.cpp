@@ -136,7 +136,7 @@ TEST_CASE("a line of one rank can wake another that was stopped") {
 
 TEST_CASE("at the deadline every rank is killed and its state and output are told") {
   rank_options options;
-  options.deadline = 300ms;
+  options.deadline = 900ms;
   const std::string text = failure_of(
       2,
       [](int rank) {
@@ -144,7 +144,7 @@ TEST_CASE("at the deadline every rank is killed and its state and output are tol
         return rank == 0 ? 3 : wait_for_a_signal();
       },
       options);
-  CHECK(contains(text, "the deadline of 300 ms has passed"));
+  CHECK(contains(text, "the deadline of 900 ms has passed"));
   CHECK(contains(text, "rank 0: exit code 3 after"));
   CHECK(contains(text, "out| this is rank 0"));
   CHECK(contains(text, "rank 1: still alive, state S"));

@@ -22,7 +22,7 @@ using namespace store_test;
 
 TEST_CASE("tcp_store: one byte and then silence") {
   tcp_store_server_options served;
-  served.hello_timeout = 50ms;
+  served.hello_timeout = 500ms;
   const tcp_store_server server(served);
   raw_client slow(server.where());
   slow.send("c");
