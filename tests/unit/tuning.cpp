@@ -46,6 +46,7 @@ TEST_CASE("tuning: costs and algorithms in any order, lines and comments") {
   CHECK(parse_tuning("") == tuning{});
   CHECK(parse_tuning("# nothing\n ,, \n") == tuning{});
   CHECK_FALSE(parse_tuning("scan=recursive_doubling").costs.has_value());
+  CHECK(parse_tuning("all_reduce=native,scan=native").algorithms == "all_reduce=native,scan=native");
   CHECK(parse_tuning("latency=1ms").costs->byte == cohort::collective::link_costs{}.byte);
 }
 

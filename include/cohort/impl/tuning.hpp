@@ -67,7 +67,8 @@ inline void take(tuning& into, std::string_view part, unsigned& named) {
     (*into.costs).*cost_names[i].number = seconds_of(key, trimmed(part.substr(equals + 1)));
     return;
   }
-  collective::selection_table trial;
+  // Whether there are collectives of a library's own is for the world that it is applied to.
+  collective::selection_table trial(collective::default_selection, true);
   try {
     std::string both = into.algorithms;
     both += (both.empty() ? "" : ",") + std::string{key};
