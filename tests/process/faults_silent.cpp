@@ -158,6 +158,31 @@ TEST_CASE("what the first rank found travels, though rank 0 was given up and cam
   CHECK(errors_of(ranks[0]).size() == 2);
 }
 
+TEST_CASE("ranks meet although the one that serves the store is stopped for a while") {
+  support::rank_options options;
+  options.signals = {{2, "stop it", 0, SIGSTOP}, {2, "wake it", 0, SIGCONT}};
+  const auto ranks = run_ranks(
+      3,
+      [](int rank) {
+        if (rank == 2) {
+          ::usleep(500000);  // the others have begun to meet
+          std::puts("stop it");
+          std::fflush(stdout);
+          ::usleep(1500000);
+          std::puts("wake it");
+          std::fflush(stdout);
+        }
+        const auto rank_main = [rank](world_type world) -> task<> {
+          const int all = co_await world.all_reduce(rank, sum{});
+          support::expect(all == 3, "the right sum");
+        };
+        return cohort::run(rank_main);
+      },
+      options);
+  INFO(support::describe(ranks));
+  for (const auto& r : ranks) CHECK(r.ok());
+}
+
 TEST_CASE("a rank that computes for twice the peer timeout is slow, not dead") {
   for (const int slow : {0, 1}) {
     CAPTURE(slow);
@@ -205,7 +230,10 @@ TEST_CASE("a deadline names every rank that has not arrived and what it last cal
       return cohort::run(rank_main);
     });
     for (const auto& r : ranks) {
-      check_survivor(r, {errc::timed_out, {}, r.rank % 2 == 1 ? "receive" : "all_reduce", {"timed out", "all_reduce #1", "not arrived: "}});
+      check_survivor(r, {errc::timed_out,
+                         {},
+                         r.rank % 2 == 1 ? "receive" : "all_reduce",
+                         {"timed out", "all_reduce #1", "not arrived: "}});
       INFO(support::describe(r));
       const std::string text = errors_of(r).at(0).text;
       const std::string list = text.substr(text.find("not arrived: "));
@@ -235,7 +263,8 @@ TEST_CASE("a deadline with one absent rank makes it the culprit") {
     };
     return cohort::run(rank_main);
   });
-  for (const auto& r : ranks) check_survivor(r, {errc::timed_out, {1}, "", {"barrier #0", "not arrived: rank 1 (", "has not called anything"}});
+  for (const auto& r : ranks)
+    check_survivor(r, {errc::timed_out, {1}, "", {"barrier #0", "not arrived: rank 1 (", "has not called anything"}});
 }
 
 TEST_CASE("a receive that nobody sends to times out, says what it waited for, and takes the others with it") {
@@ -254,7 +283,11 @@ TEST_CASE("a receive that nobody sends to times out, says what it waited for, an
     };
     return cohort::run(rank_main);
   });
-  for (const auto& r : ranks) check_survivor(r, {errc::timed_out, {2}, r.rank == 0 ? "receive" : "barrier", {"receive of rank 0 from rank 2 with tag 7 timed out after 0.3"}});
+  for (const auto& r : ranks)
+    check_survivor(r, {errc::timed_out,
+                       {2},
+                       r.rank == 0 ? "receive" : "barrier",
+                       {"receive of rank 0 from rank 2 with tag 7 timed out after 0.3"}});
 }
 
 TEST_CASE("a send that is never received times out, and says to whom") {
@@ -273,7 +306,11 @@ TEST_CASE("a send that is never received times out, and says to whom") {
     };
     return cohort::run(rank_main);
   });
-  for (const auto& r : ranks) check_survivor(r, {errc::timed_out, {1}, r.rank == 0 ? "send" : "barrier", {"send of rank 0 to rank 1 with tag 3 timed out after 0.3"}});
+  for (const auto& r : ranks)
+    check_survivor(r, {errc::timed_out,
+                       {1},
+                       r.rank == 0 ? "send" : "barrier",
+                       {"send of rank 0 to rank 1 with tag 3 timed out after 0.3"}});
 }
 
 TEST_CASE("a stopped rank does not keep the others from ending, though nobody looks at the error") {

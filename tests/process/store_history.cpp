@@ -358,7 +358,7 @@ tally play(const Open& open) {
         try {
           for (int i = 0; c >= survivors || i < calls_of_a_survivor; ++i) me.call();
         } catch (const cohort::error& e) {
-          // A machine so busy that a wait of 3 ms is not answered within its grace of 500 ms: its outcome is not known.
+          // A machine so busy that a wait of 3 ms is not answered within its grace: its outcome is not known.
           if (e.condition() != cohort::errc::timed_out) throw;
           while (c >= survivors) ::pause();
         }
