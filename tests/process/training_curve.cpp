@@ -361,13 +361,23 @@ TEST_CASE("training: a wrong option is named, with the nearest right one") {
   CHECK(occurrences(help.out, "--loss-csv FILE") == 1);
 }
 
+/// What the ranks wrote: the launcher quotes the one whose end it sees first, between lines that begin with |.
+std::string said_by_ranks(const outcome& result) {
+  std::istringstream lines(result.out + "\n" + result.err);
+  std::string said;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("|")) said += line + "\n";
+  }
+  return said;
+}
+
 TEST_CASE("training: four processes say once what is wrong") {
   const outcome option = train(4, {"--epoch", "3"});
   CHECK(option.exit_code != 0);
-  CHECK(occurrences(option.err + option.out, "did you mean --epochs?") == 1);
+  CHECK(occurrences(said_by_ranks(option), "did you mean --epochs?") == 1);
   const outcome data = train(4, {"--data-dir", "no-such-folder"});
   CHECK(data.exit_code != 0);
-  CHECK(occurrences(data.err + data.out, "cannot open no-such-folder/digits.csv: No such file or directory") == 1);
+  CHECK(occurrences(said_by_ranks(data), "cannot open no-such-folder/digits.csv: No such file or directory") == 1);
 }
 
 TEST_CASE("training: a data file that is not what it should be is named, with the line") {
