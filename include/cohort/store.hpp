@@ -31,9 +31,8 @@ using deadline = std::chrono::steady_clock::time_point;
   return after > deadline::max() - now ? deadline::max() : now + after;
 }
 
-/// How far past its deadline a call may run to hear that there is no answer. On a busy host, or one that was suspended,
-/// the process that serves a store may be without a turn for seconds, and is no less alive.
-inline constexpr std::chrono::milliseconds store_grace{3000};
+/// How far past its deadline a call may run to hear that there is no answer.
+inline constexpr std::chrono::milliseconds store_grace{500};
 
 /// A key and its value, for calls that take several.
 using key_value = std::pair<std::string, std::string>;

@@ -124,6 +124,6 @@ TEST_CASE("hosts: when the cable breaks every rank gets an error within the peer
   for (const auto& r : ranks) {
     const std::vector<int> culprits = r.rank < 2 ? std::vector<int>{2, 3} : std::vector<int>{0};
     faults::check_survivor(r,
-                           {cohort::errc::peer_unresponsive, culprits, "all_reduce", {"has sent no heartbeat for "}});
+                           {cohort::errc::peer_unresponsive, culprits, "all_reduce", {"has sent no heartbeat for 1."}});
   }
 }

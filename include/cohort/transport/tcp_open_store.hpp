@@ -59,6 +59,7 @@ struct opened_store {
   options.world_size = info.world_size;
   options.rank = info.rank;
   options.secret = info.secret;
+  options.alive_until = until;  // a busy host may leave rank 0 without a turn while the ranks meet
   tcp_store client(options, until);
   return {std::move(server), any_store(std::move(client))};
 }

@@ -200,7 +200,7 @@ class tcp_store {
     detail::request_body body;
     body.earlier = last_id_;
     const auto now = std::chrono::steady_clock::now();
-    const deadline last = until > deadline::max() - store_grace ? until : std::max(until, now) + store_grace;
+    const deadline last = link_.last_moment(until, now);
     must(name, link_.connection().write(boost::asio::buffer(detail::encoded_request(head, body, {})), last), now);
   }
 
@@ -233,8 +233,7 @@ class tcp_store {
     if (bytes.size() > detail::request_head_size + detail::largest_request(limits_))
       link_.fail(name, errc::store_failed, "takes no request of this size");
 
-    // The server keeps the time of a wait; the grace is for its answer that there is none.
-    const deadline last = until > deadline::max() - store_grace ? until : std::max(until, now) + store_grace;
+    const deadline last = link_.last_moment(until, now);
     must(name, link_.connection().write(boost::asio::buffer(bytes), last), now);
     std::array<unsigned char, detail::reply_head_size> reply{};
     must(name, link_.connection().read(boost::asio::buffer(reply), last), now);

@@ -36,6 +36,7 @@ struct tcp_store_options {
   int world_size = 0;  ///< told to the server
   int rank = -1;       ///< told to the server; -1 for a tool that is no rank
   std::string secret{};
+  deadline alive_until = deadline::min();  ///< before then no call takes a server that does not answer for dead
 };
 
 namespace transport {
@@ -53,6 +54,12 @@ class tcp_store_link {
 
   [[nodiscard]] timed_connection& connection() noexcept { return *link_; }
   [[nodiscard]] int rank() const noexcept { return options_.rank; }
+  /// When a call with this deadline gives up on an answer. The server keeps the time of a wait; the grace is for its
+  /// answer that there is none.
+  [[nodiscard]] deadline last_moment(deadline until, deadline now) const noexcept {
+    if (until > deadline::max() - store_grace) return until;
+    return std::max(std::max(until, now) + store_grace, options_.alive_until);
+  }
   [[nodiscard]] std::string describe() const { return "the store at " + to_string(options_.where); }
 
   [[noreturn]] void fail(std::string_view doing, errc code, const std::string& what) const {
