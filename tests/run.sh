@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 # Runs every test: installs what is missing (Debian 12), then configures, builds and tests in lanes:
-#   release  everything, with -O3
-#   asan     unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
+#   release  everything, the library with -O3; of the unit tests only those that compute much, when the asan lane runs
+#   asan     all unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     unit and process tests with ThreadSanitizer
 #   style    format, names, and every header with clang 14, 16 and 19, warnings as errors (style/run.sh)
 #   arm64    every header by a cross compiler, and two ranks of an example under an emulator (arm64/run.sh)
@@ -98,6 +98,8 @@ count() {
   note "lane $preset: $line"
 }
 
+configure_options=()
+
 # run_lane PRESET [--target TARGET... --] [CTEST ARGUMENT...]; with `--target none --` nothing is built
 run_lane() {
   local preset=$1 status=0 started=$SECONDS targets=()
@@ -110,7 +112,7 @@ run_lane() {
     shift
   fi
   say "lane $preset: configuring"
-  if ! configure "$preset"; then
+  if ! configure "$preset" ${configure_options[@]+"${configure_options[@]}"}; then
     fail_lane "$preset" "cmake could not configure it"
     return
   fi
@@ -125,22 +127,25 @@ run_lane() {
   say "lane $preset: $((SECONDS - started)) s"
 }
 
-# Some kernels, containers and sandboxes do not let a sanitizer start at all; a program that does nothing tells.
-sanitizer_works() {
+# sanitizer_starts SANITIZERS: some kernels, containers and sandboxes do not let one start at all; a program that does
+# nothing tells. Result: `under`, what the tests must be run with.
+sanitizer_starts() {
+  local try
   echo 'int main() {}' >"$scratch/probe.cpp"
-  g++ "-fsanitize=$1" "$scratch/probe.cpp" -o "$scratch/probe" && "${@:2}" "$scratch/probe"
+  g++ "-fsanitize=$1" "$scratch/probe.cpp" -o "$scratch/probe" >"$scratch/probe.log" 2>&1 || return 1
+  for try in "" "setarch $(uname -m) --addr-no-randomize"; do  # ThreadSanitizer of g++ 12 and 32 random bits of mmap
+    read -r -a under <<<"$try"
+    if ${under[@]+"${under[@]}"} "$scratch/probe" >>"$scratch/probe.log" 2>&1; then return; fi
+  done
+  under=()
+  return 1
 }
 
 run_sanitizer_lane() {
   local preset=$1 sanitizers=$2
-  under=()
-  if ! sanitizer_works "$sanitizers" >"$scratch/probe.log" 2>&1; then
-    under=(setarch "$(uname -m)" --addr-no-randomize)  # ThreadSanitizer of g++ 12 and 32 random bits of mmap
-    if ! sanitizer_works "$sanitizers" "${under[@]}" >>"$scratch/probe.log" 2>&1; then
-      under=()
-      skip_lane "$preset" "an empty program built with -fsanitize=$sanitizers does not run here: $(tail -n 1 "$scratch/probe.log")"
-      return
-    fi
+  if ! sanitizer_starts "$sanitizers"; then
+    skip_lane "$preset" "an empty program built with -fsanitize=$sanitizers does not run here: $(tail -n 1 "$scratch/probe.log")"
+    return
   fi
   run_lane "$preset" --target suites -- --label-regex '^(unit|process)$'
   under=()
@@ -200,10 +205,14 @@ install_missing python3-venv || say "package/conan and launch/manifests will be 
 install_missing doxygen || say "docs/html will be skipped: no doxygen here"
 install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
 
+unit_tests=all
+if [ "$quick" = 0 ] && sanitizer_starts address,undefined; then unit_tests=computing; fi
 under=()
+configure_options=("-DCOHORT_UNIT_TESTS=$unit_tests")
 run_lane release
+configure_options=()
 if [ "$quick" = 0 ]; then
-  in_time run_sanitizer_lane asan address,undefined
+  run_sanitizer_lane asan address,undefined  # whatever the time: it has the other unit tests
   in_time run_sanitizer_lane tsan thread
   in_time run_style_lane style
   in_time run_arm64_lane arm64
