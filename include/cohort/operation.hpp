@@ -24,13 +24,16 @@ class operation;
 namespace detail {
 
 /// What a front function hands to the coroutine of an operation: its place in the order of calls.
+///
+/// Lifetime: `home` is borrowed until the coroutine's promise has been made, which keeps a copy: an operation that needs
+///           no frame touches no count of owners, each of which would wait for the writes before it
 struct ticket {
-  std::shared_ptr<group> home;
+  const std::shared_ptr<group>& home;
   std::int64_t sequence;
   transport::signature signature;
   call::options chosen;
-  ticket(std::shared_ptr<group> h, std::int64_t n, const transport::signature& s, call::options o) noexcept
-      : home(std::move(h)), sequence(n), signature(s), chosen(std::move(o)) {}
+  ticket(const std::shared_ptr<group>& h, std::int64_t n, const transport::signature& s, call::options o) noexcept
+      : home(h), sequence(n), signature(s), chosen(std::move(o)) {}
 };
 
 template <class T>
@@ -52,8 +55,7 @@ struct completion_bridge {
 
 class operation_promise_base : public pooled_frame {
  public:
-  explicit operation_promise_base(ticket& t)
-      : call_(t.home, t.sequence, t.signature, std::move(t.chosen)) {}
+  explicit operation_promise_base(ticket& t) : call_(t.home, t.sequence, t.signature, std::move(t.chosen)) {}
 
   std::suspend_never initial_suspend() const noexcept { return {}; }
   struct final_awaiter {
@@ -140,7 +142,7 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
   using promise_type = detail::operation_promise<T>;
   using value_type = T;
 
-  operation(operation&& other) noexcept
+  operation(operation && other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),
         value_(std::move(other.value_)),
         refusal_(std::exchange(other.refusal_, nullptr)),

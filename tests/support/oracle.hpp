@@ -16,6 +16,7 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -127,13 +128,21 @@ class checker {
   /// Counts an operation that has just been called, and makes sure that the algorithm that is forced carries it out.
   template <class T>
   algorithm called(const cohort::operation<T>& op, std::string& what, bool commutative = true) const {
-    const cohort::call* const record = op.record();
-    if (record == nullptr) {  // carried out at once, by a world of one; or refused: awaiting it says why
+    const auto& state = *world_->calls().state();
+    const bool numbered = state.last_entered() != seen_;
+    seen_ = state.last_entered();
+    std::optional<cohort::transport::signature> call;
+    if (const cohort::call* const record = op.record(); record != nullptr) {
+      call = record->signature();
+    } else if (numbered) {  // carried out where it was called, in memory that the ranks share
+      call = state.recent(seen_);
+    }
+    if (!call) {  // a message that left at once, or anything in a world of one; or refused: awaiting it says why
       counts_->add_alone();
       return {};
     }
-    const operation_kind kind = record->signature().kind;
-    const algorithm how = record->signature().algorithm;
+    const operation_kind kind = call->kind;
+    const algorithm how = call->algorithm;
     if (const auto wanted = world_->algorithms().override_of(kind)) {
       const bool free = commutative && !world_->calls().state()->ordered;
       const bool possible = free || !cohort::collective::find_implementation(kind, *wanted)->needs_commutative;
@@ -172,6 +181,7 @@ class checker {
   }
 
  private:
+  mutable std::int64_t seen_ = -1;  // the last collective that was counted
   communicator<Backend>* world_;
   tally* counts_;
 };

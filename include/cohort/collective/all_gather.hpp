@@ -13,21 +13,25 @@
 
 namespace cohort::collective {
 
+[[nodiscard]] inline window_move all_gather_move(const layouts& where, int rank) {
+  window_move m;
+  m.in = m.out = where.out;
+  m.in_block = rank;
+  m.out_by_rank = true;
+  for (int k = 0; k < where.out.blocks(); ++k) m.longest = std::max(m.longest, where.out.bytes(k, 1));
+  return m;
+}
+
 template <class Channel>
 task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) {
-      window_move m;
-      m.in = m.out = where.out;
-      m.in_block = r;
-      m.out_by_rank = true;
-      for (int k = 0; k < p; ++k) m.longest = std::max(m.longest, where.out.bytes(k, 1));
       const auto otherwise = [&ch, &where] {
         return all_gather_by(ch, without_window(ch.current(), where.out.bytes(0, where.out.blocks()), true), where);
       };
-      return move_in_window(ch, m, otherwise);
+      return move_in_window(ch, all_gather_move(where, r), otherwise);
     }
     if (how == algorithm::hierarchical) return all_gather_on_hosts(ch, where);
   }
@@ -42,10 +46,9 @@ task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
   }
 }
 
-/// `out` has a block for each rank; `in` is this rank's, wherever it lies.
 template <transport::message_transport Transport>
-operation<> all_gather([[maybe_unused]] cohort::detail::ticket t, layout in, layout out,
-                       [[maybe_unused]] block_table keep) {
+operation<> all_gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layout in, layout out,
+                                [[maybe_unused]] block_table keep) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   layouts where;
@@ -53,6 +56,22 @@ operation<> all_gather([[maybe_unused]] cohort::detail::ticket t, layout in, lay
   where.out = out;
   detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, ch.rank(), 1});
   co_await all_gather_by(ch, c.signature().algorithm, where);
+}
+
+/// `out` has a block for each rank; `in` is this rank's, wherever it lies.
+template <transport::message_transport Transport>
+operation<> all_gather(cohort::detail::ticket t, layout in, layout out, block_table keep) {
+  if constexpr (sharing_transport<Transport>) {
+    if (may_be_at_once(t)) {
+      const int r = t.home->rank();
+      layouts where;
+      where.in = in;
+      where.out = out;
+      detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, r, 1});
+      if (move_at_once(t, all_gather_move(where, r))) return operation<>::completed({});
+    }
+  }
+  return all_gather_in_frame<Transport>(std::move(t), in, out, std::move(keep));
 }
 
 template <transport::message_transport Transport, class T>

@@ -35,7 +35,8 @@ task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::
 }
 
 template <transport::message_transport Transport, class T, class Op>
-operation<> all_reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
+operation<> all_reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count,
+                                Op op) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
@@ -70,7 +71,16 @@ operation<> all_reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T
 }
 
 template <transport::message_transport Transport, class T, class Op>
-operation<T> all_reduce_value([[maybe_unused]] cohort::detail::ticket t, T value, Op op) {
+operation<> all_reduce(cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
+  if constexpr (sharing_transport<Transport>) {
+    const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+    if (reduce_at_once(t, bytes_of(in), bytes_of(out), count, combine, -1)) return operation<>::completed({});
+  }
+  return all_reduce_in_frame<Transport, T, Op>(std::move(t), in, out, count, std::move(op));
+}
+
+template <transport::message_transport Transport, class T, class Op>
+operation<T> all_reduce_value_in_frame([[maybe_unused]] cohort::detail::ticket t, T value, Op op) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
@@ -86,6 +96,18 @@ operation<T> all_reduce_value([[maybe_unused]] cohort::detail::ticket t, T value
   co_await all_reduce_by(ch, c.signature().algorithm, all, combine);
   conclude(combine, bytes_of(&value), 1, ch.size());
   co_return value;
+}
+
+template <transport::message_transport Transport, class T, class Op>
+operation<T> all_reduce_value(cohort::detail::ticket t, T value, Op op) {
+  if constexpr (sharing_transport<Transport>) {
+    const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+    T result = value;
+    if (reduce_at_once(t, bytes_of(&value), bytes_of(&result), 1, combine, -1)) {
+      return operation<T>::completed(std::move(result));
+    }
+  }
+  return all_reduce_value_in_frame<Transport, T, Op>(std::move(t), value, std::move(op));
 }
 
 }  // namespace cohort::collective

@@ -10,24 +10,30 @@
 
 namespace cohort::collective {
 
+/// The block of a rank for itself is copied at once.
+[[nodiscard]] inline window_move all_to_all_move(const transport::signature& s, int rank, const layouts& where,
+                                                 std::size_t block_bytes) {
+  window_move m;
+  m.in = where.in;
+  m.out = where.out;
+  m.in_by_rank = true;
+  m.out_by_rank = true;
+  m.sizes_are_known = s.kind == operation_kind::all_to_all;
+  m.longest = block_bytes;
+  detail::copy_region(where.in, {buffer::in, rank, 1}, where.out, {buffer::out, rank, 1});
+  return m;
+}
+
 template <class Channel>
 task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) {
-      window_move m;
-      m.in = where.in;
-      m.out = where.out;
-      m.in_by_rank = true;
-      m.out_by_rank = true;
-      m.sizes_are_known = ch.current().signature().kind == operation_kind::all_to_all;
-      m.longest = block_bytes;
-      detail::copy_region(where.in, {buffer::in, r, 1}, where.out, {buffer::out, r, 1});
       const auto otherwise = [&ch, &where, block_bytes] {
         return all_to_all_by(ch, without_window(ch.current(), block_bytes, true), where, block_bytes);
       };
-      return move_in_window(ch, m, otherwise);
+      return move_in_window(ch, all_to_all_move(ch.current().signature(), r, where, block_bytes), otherwise);
     }
   }
   if constexpr (transport::native_all_to_all<typename Channel::transport_type>) {
@@ -39,16 +45,31 @@ task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std
   return execute(ch, pairwise_all_to_all{p, r, exchange_window(block_bytes)}, where, nullptr);
 }
 
-/// `in` and `out` have a block for each rank; `block_bytes` is the size of the largest, and of each if even.
 template <transport::message_transport Transport>
-operation<> all_to_all([[maybe_unused]] cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes,
-                       [[maybe_unused]] block_table keep) {
+operation<> all_to_all_in_frame([[maybe_unused]] cohort::detail::ticket t, layout in, layout out,
+                                std::size_t block_bytes, [[maybe_unused]] block_table keep) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   layouts where;
   where.in = in;
   where.out = out;
   co_await all_to_all_by(ch, c.signature().algorithm, where, block_bytes);
+}
+
+/// `in` and `out` have a block for each rank; `block_bytes` is the size of the largest, and of each if even.
+template <transport::message_transport Transport>
+operation<> all_to_all(cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes, block_table keep) {
+  if constexpr (sharing_transport<Transport>) {
+    if (may_be_at_once(t)) {
+      layouts where;
+      where.in = in;
+      where.out = out;
+      if (move_at_once(t, all_to_all_move(t.signature, t.home->rank(), where, block_bytes))) {
+        return operation<>::completed({});
+      }
+    }
+  }
+  return all_to_all_in_frame<Transport>(std::move(t), in, out, block_bytes, std::move(keep));
 }
 
 }  // namespace cohort::collective

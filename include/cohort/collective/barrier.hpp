@@ -10,7 +10,7 @@
 namespace cohort::collective {
 
 template <transport::message_transport Transport>
-operation<> barrier([[maybe_unused]] cohort::detail::ticket t) {
+operation<> barrier_in_frame([[maybe_unused]] cohort::detail::ticket t) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const layouts nothing;
@@ -38,6 +38,14 @@ operation<> barrier([[maybe_unused]] cohort::detail::ticket t) {
   } else {
     co_await execute(ch, dissemination_barrier{ch.size(), ch.rank()}, nothing, nullptr);
   }
+}
+
+template <transport::message_transport Transport>
+operation<> barrier(cohort::detail::ticket t) {
+  if constexpr (sharing_transport<Transport>) {
+    if (move_at_once(t, window_move{})) return operation<>::completed({});
+  }
+  return barrier_in_frame<Transport>(std::move(t));
 }
 
 }  // namespace cohort::collective

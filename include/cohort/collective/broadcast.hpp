@@ -14,6 +14,15 @@ namespace cohort::collective {
 /// The root fills one half of its part while the others read the other half.
 inline constexpr std::size_t broadcast_chunk = std::size_t{128} << 10;
 
+[[nodiscard]] inline window_move broadcast_move(const whole_vector& v, int root) {
+  window_move m;
+  m.in = m.out = v.cut(1);
+  m.giver = root;
+  m.longest = v.count * v.element_bytes;
+  m.most_at_once = broadcast_chunk;
+  return m;
+}
+
 template <class Channel>
 task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data, std::size_t count,
                     std::size_t element_bytes) {
@@ -29,16 +38,11 @@ task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data,
   whole_vector v{data, count, element_bytes};
   if constexpr (sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) {
-      window_move m;
-      m.in = m.out = v.cut(1);
-      m.giver = root;
-      m.longest = count * element_bytes;
-      m.most_at_once = broadcast_chunk;
       const auto otherwise = [&ch, root, data, count, element_bytes] {
         return broadcast_by(ch, without_window(ch.current(), count * element_bytes, true), root, data, count,
                             element_bytes);
       };
-      return move_in_window(ch, m, otherwise);
+      return move_in_window(ch, broadcast_move(v, root), otherwise);
     }
     if (how == algorithm::hierarchical) return broadcast_on_hosts(ch, root, v);
   }
@@ -52,19 +56,40 @@ task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data,
 }
 
 template <transport::message_transport Transport>
-operation<> broadcast([[maybe_unused]] cohort::detail::ticket t, std::byte* data, std::size_t count,
-                      std::size_t element_bytes) {
+operation<> broadcast_in_frame([[maybe_unused]] cohort::detail::ticket t, std::byte* data, std::size_t count,
+                               std::size_t element_bytes) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   co_await broadcast_by(ch, c.signature().algorithm, c.signature().root, data, count, element_bytes);
 }
 
+template <transport::message_transport Transport>
+operation<> broadcast(cohort::detail::ticket t, std::byte* data, std::size_t count, std::size_t element_bytes) {
+  if constexpr (sharing_transport<Transport>) {
+    if (move_at_once(t, broadcast_move({data, count, element_bytes}, t.signature.root))) {
+      return operation<>::completed({});
+    }
+  }
+  return broadcast_in_frame<Transport>(std::move(t), data, count, element_bytes);
+}
+
 template <transport::message_transport Transport, class T>
-operation<T> broadcast_value([[maybe_unused]] cohort::detail::ticket t, T value) {
+operation<T> broadcast_value_in_frame([[maybe_unused]] cohort::detail::ticket t, T value) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   co_await broadcast_by(ch, c.signature().algorithm, c.signature().root, bytes_of(&value), 1, sizeof(T));
   co_return value;
+}
+
+template <transport::message_transport Transport, class T>
+operation<T> broadcast_value(cohort::detail::ticket t, T value) {
+  if constexpr (sharing_transport<Transport>) {
+    T result = value;
+    if (move_at_once(t, broadcast_move({bytes_of(&result), 1, sizeof(T)}, t.signature.root))) {
+      return operation<T>::completed(std::move(result));
+    }
+  }
+  return broadcast_value_in_frame<Transport, T>(std::move(t), value);
 }
 
 }  // namespace cohort::collective

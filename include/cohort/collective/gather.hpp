@@ -20,24 +20,30 @@ task<> with_scratch(const Channel& ch, Schedule steps, layouts where, std::size_
   co_await execute(ch, steps, where, nullptr);
 }
 
+/// The root's own block is copied at once.
+[[nodiscard]] inline window_move gather_move(const transport::signature& s, int rank, const layouts& where,
+                                             std::size_t block_bytes) {
+  window_move m;
+  m.in = where.in;
+  m.out = where.out;
+  m.out_by_rank = true;
+  m.taker = s.root;
+  m.sizes_are_known = s.kind == operation_kind::gather;
+  m.longest = block_bytes;
+  if (rank == m.taker) detail::copy_region(where.in, {buffer::in, 0, 1}, where.out, {buffer::out, rank, 1});
+  return m;
+}
+
 template <class Channel>
 task<> gather_by(const Channel& ch, algorithm how, int root, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) {
-      window_move m;
-      m.in = where.in;
-      m.out = where.out;
-      m.out_by_rank = true;
-      m.taker = root;
-      m.sizes_are_known = ch.current().signature().kind == operation_kind::gather;
-      m.longest = block_bytes;
-      if (r == root) detail::copy_region(where.in, {buffer::in, 0, 1}, where.out, {buffer::out, root, 1});
       const auto otherwise = [&ch, root, &where, block_bytes] {
         return gather_by(ch, without_window(ch.current(), block_bytes, true), root, where, block_bytes);
       };
-      return move_in_window(ch, m, otherwise);
+      return move_in_window(ch, gather_move(ch.current().signature(), r, where, block_bytes), otherwise);
     }
   }
   if constexpr (transport::native_gather<typename Channel::transport_type>) {
@@ -49,16 +55,31 @@ task<> gather_by(const Channel& ch, algorithm how, int root, const layouts& wher
   return execute(ch, linear_gather{p, r, root}, where, nullptr);
 }
 
-/// `in` is one block; `out`, on the root alone, has one for each rank.
 template <transport::message_transport Transport>
-operation<> gather([[maybe_unused]] cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes,
-                   [[maybe_unused]] block_table keep) {
+operation<> gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes,
+                            [[maybe_unused]] block_table keep) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   layouts where;
   where.in = in;
   where.out = out;
   co_await gather_by(ch, c.signature().algorithm, c.signature().root, where, block_bytes);
+}
+
+/// `in` is one block; `out`, on the root alone, has one for each rank.
+template <transport::message_transport Transport>
+operation<> gather(cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes, block_table keep) {
+  if constexpr (sharing_transport<Transport>) {
+    if (may_be_at_once(t)) {
+      layouts where;
+      where.in = in;
+      where.out = out;
+      if (move_at_once(t, gather_move(t.signature, t.home->rank(), where, block_bytes))) {
+        return operation<>::completed({});
+      }
+    }
+  }
+  return gather_in_frame<Transport>(std::move(t), in, out, block_bytes, std::move(keep));
 }
 
 template <transport::message_transport Transport, class T>

@@ -64,7 +64,7 @@ task<> reduce_shared(const Channel& ch, const T* in, T* out, std::size_t count, 
 }
 
 template <transport::message_transport Transport, class T, class Op>
-operation<> reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
+operation<> reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
@@ -95,6 +95,16 @@ operation<> reduce([[maybe_unused]] cohort::detail::ticket t, const T* in, T* ou
   bool finished = false;
   co_await reduce_by_messages(ch, in, out, count, c.signature().algorithm, combine, &finished);
   if (out != nullptr && !finished) conclude(combine, bytes_of(out), count, ch.size());
+}
+
+template <transport::message_transport Transport, class T, class Op>
+operation<> reduce(cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
+  if constexpr (sharing_transport<Transport>) {
+    const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+    const int root = t.signature.root;
+    if (reduce_at_once(t, bytes_of(in), bytes_of(out), count, combine, root)) return operation<>::completed({});
+  }
+  return reduce_in_frame<Transport, T, Op>(std::move(t), in, out, count, std::move(op));
 }
 
 template <transport::message_transport Transport, class T, class Op>

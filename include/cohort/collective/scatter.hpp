@@ -10,24 +10,30 @@
 
 namespace cohort::collective {
 
+/// The root's own block is copied at once.
+[[nodiscard]] inline window_move scatter_move(const transport::signature& s, int rank, const layouts& where,
+                                              std::size_t block_bytes) {
+  window_move m;
+  m.in = where.in;
+  m.out = where.out;
+  m.in_by_rank = true;
+  m.giver = s.root;
+  m.sizes_are_known = s.kind == operation_kind::scatter;
+  m.longest = block_bytes;
+  if (rank == m.giver) detail::copy_region(where.in, {buffer::in, rank, 1}, where.out, {buffer::out, 0, 1});
+  return m;
+}
+
 template <class Channel>
 task<> scatter_by(const Channel& ch, algorithm how, int root, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) {
-      window_move m;
-      m.in = where.in;
-      m.out = where.out;
-      m.in_by_rank = true;
-      m.giver = root;
-      m.sizes_are_known = ch.current().signature().kind == operation_kind::scatter;
-      m.longest = block_bytes;
-      if (r == root) detail::copy_region(where.in, {buffer::in, root, 1}, where.out, {buffer::out, 0, 1});
       const auto otherwise = [&ch, root, &where, block_bytes] {
         return scatter_by(ch, without_window(ch.current(), block_bytes, true), root, where, block_bytes);
       };
-      return move_in_window(ch, m, otherwise);
+      return move_in_window(ch, scatter_move(ch.current().signature(), r, where, block_bytes), otherwise);
     }
   }
   if constexpr (transport::native_scatter<typename Channel::transport_type>) {
@@ -39,16 +45,31 @@ task<> scatter_by(const Channel& ch, algorithm how, int root, const layouts& whe
   return execute(ch, linear_scatter{p, r, root}, where, nullptr);
 }
 
-/// `in`, on the root alone, has a block for each rank; `out` is one block.
 template <transport::message_transport Transport>
-operation<> scatter([[maybe_unused]] cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes,
-                    [[maybe_unused]] block_table keep) {
+operation<> scatter_in_frame([[maybe_unused]] cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes,
+                             [[maybe_unused]] block_table keep) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   layouts where;
   where.in = in;
   where.out = out;
   co_await scatter_by(ch, c.signature().algorithm, c.signature().root, where, block_bytes);
+}
+
+/// `in`, on the root alone, has a block for each rank; `out` is one block.
+template <transport::message_transport Transport>
+operation<> scatter(cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes, block_table keep) {
+  if constexpr (sharing_transport<Transport>) {
+    if (may_be_at_once(t)) {
+      layouts where;
+      where.in = in;
+      where.out = out;
+      if (move_at_once(t, scatter_move(t.signature, t.home->rank(), where, block_bytes))) {
+        return operation<>::completed({});
+      }
+    }
+  }
+  return scatter_in_frame<Transport>(std::move(t), in, out, block_bytes, std::move(keep));
 }
 
 template <transport::message_transport Transport, class T>

@@ -72,7 +72,8 @@ class group_calls {
       if (!member) return operation<Communicator>::completed(Communicator(std::move(formed)));
       transport::signature s = calls().sign(kind, collective::algorithm::binomial, 0, 0);
       ticket first(formed, formed->next_sequence(), s, group_options_of(options...));
-      return collective::agree_on_members<transport_type, Communicator>(std::move(first), std::move(formed), list);
+      // Not moved: the ticket refers to it until the operation's promise has been made.
+      return collective::agree_on_members<transport_type, Communicator>(std::move(first), formed, list);
     });
   }
   template <class Range, group_option... Options>

@@ -23,6 +23,8 @@ class byte_stream {
   virtual std::size_t send(std::span<const piece> from, boost::system::error_code& failure) = 0;
   /// Fills these pieces with what has come, from the front; 0 when nothing has. The end of the stream is a failure.
   virtual std::size_t receive(std::span<const piece> into, boost::system::error_code& failure) = 0;
+  /// Copies the next bytes and leaves them there; says how many there are, also beyond these. 0 where it cannot tell.
+  [[nodiscard]] virtual std::size_t peek(std::span<std::byte>) const noexcept { return 0; }
   virtual void close() noexcept = 0;
 
   /// Messages longer than this are announced first, so that they cost the receiver no memory.

@@ -61,6 +61,8 @@ class group {
 
   /// The number of the next collective: the order of calls is the order of numbers.
   [[nodiscard]] std::int64_t next_sequence() noexcept { return next_sequence_++; }
+  /// Whether an operation on it is in flight.
+  [[nodiscard]] bool busy() const noexcept { return first_active_ != nullptr; }
 
   std::chrono::nanoseconds default_timeout = std::chrono::minutes{5};
   collective::selection_table selection{};

@@ -131,6 +131,8 @@ class matcher {
 
   /// Whether no message has come early.
   [[nodiscard]] bool nothing_early() const noexcept { return early_ == 0; }
+  /// Whether nothing has come early, and nothing of this communicator is waited for.
+  [[nodiscard]] bool idle(std::uint64_t context) { return early_ == 0 && of(context).posted.empty(); }
   /// An early message for this collective that says that its sender called something else.
   [[nodiscard]] const early_message* conflicting(std::uint64_t context, std::int64_t sequence, const signature& mine) {
     for (early_message* m = of(context).first_early; m != nullptr; m = m->next) {

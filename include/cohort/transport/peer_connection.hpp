@@ -63,8 +63,16 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
   }
 
   void send(request& r);
+  /// Sends a short message and needs nothing of the caller's any more: what the stream has no room for is copied.
+  /// False: nothing was sent, a request is needed.
+  [[nodiscard]] bool send_now(const envelope& header, const piece& payload);
   /// Nothing more is sent after this, and no receive is posted.
   void say_goodbye() { enqueue_frame(frame_kind::goodbye, envelope{}, 0); }
+  /// Takes the message at the front of the stream, if it is whole, short, and what is expected.
+  ///
+  /// Needs:  nobody else waits for it
+  /// Result: false: nothing was taken, a request is needed
+  [[nodiscard]] bool receive_now(const envelope& expected, const piece& into, envelope& came);
   void grant(request& receive, std::uint64_t ticket);
   /// A receive has taken an early message whose bytes are still arriving.
   void claim(std::unique_ptr<early_message> message, request& receive);
@@ -111,6 +119,14 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
     queue_.push_back(std::move(o));
     try_write();
   }
+  [[nodiscard]] bool between_frames() const noexcept {
+    return open() && header_filled_ == 0 && payload_left_ == 0 && places_left_ == 0;
+  }
+  [[nodiscard]] bool may_send_early(std::size_t bytes) const noexcept {
+    return bytes <= stream_->eager_limit() && credit_ >= cost_of(bytes);
+  }
+  [[nodiscard]] std::size_t write_first(const frame::bytes_type& header, const piece& payload,
+                                        boost::system::error_code& failure);
   void send_at_once(request& r, const frame::bytes_type& header);
   void enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket);
   void gather(const outgoing& o);

@@ -82,6 +82,9 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   inline void withdraw(request& r) override;
   inline std::shared_ptr<const fault> report(fault f, const group& where) override;
   inline void entered(const call& c) override;
+  [[nodiscard]] inline bool send_now(int to, const envelope& header, const piece& payload) override;
+  [[nodiscard]] inline bool receive_now(int from, const envelope& expected, const piece& into, envelope& came) override;
+  [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
   [[nodiscard]] std::string host() const override { return settings_.host; }
   [[nodiscard]] boost::asio::io_context& context() const noexcept { return *io_; }
 

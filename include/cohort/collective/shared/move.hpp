@@ -3,6 +3,7 @@
 // see it, and each takes what is for it. Called by the headers of collective/ that are named like the operations.
 #pragma once
 
+#include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/open.hpp>
 
@@ -22,12 +23,31 @@ struct window_move {
   std::size_t longest = 0;      ///< bytes of the longest block
   bool sizes_are_known = true;  ///< alike by every rank; otherwise they are told first, and held against each other
   std::size_t most_at_once = ~std::size_t{0};
+
+  [[nodiscard]] bool is_given_by(int rank) const noexcept { return giver < 0 ? taker != rank : giver == rank; }
+  [[nodiscard]] bool is_taken_by(int rank) const noexcept { return taker < 0 || taker == rank; }
+  [[nodiscard]] bool goes(int from, int to) const noexcept {
+    return is_taken_by(to) && from != to && (giver < 0 || giver == from);
+  }
+  /// Whether what one rank gives to all is short enough to stand beside the word that raises it.
+  [[nodiscard]] bool tiny(int ranks) const noexcept {
+    return sizes_are_known && longest <= transport::shm_window::inline_bytes / blocks(ranks);
+  }
+  /// Bytes of every block that are moved in one step.
+  [[nodiscard]] std::size_t chunk(int ranks, std::size_t capacity) const noexcept {
+    return std::min(capacity / blocks(ranks) / 64 * 64, most_at_once);
+  }
+
+ private:
+  [[nodiscard]] std::size_t blocks(int ranks) const noexcept {
+    return static_cast<std::size_t>(in_by_rank ? ranks : 1);
+  }
 };
 
 namespace detail {
 
 /// Puts bytes [at, at + bytes) of every block that this rank gives where the others read them.
-inline void give(const window_move& m, const transport::window_use& use, std::size_t at, std::size_t bytes,
+inline void give(const window_move& m, const transport::window_step& use, std::size_t at, std::size_t bytes,
                  std::size_t stride, bool tiny) {
   std::byte* const into = tiny ? use.short_data(use.rank()) : use.mine();
   if (!m.in_by_rank) return copy_in(m.in, m.in_block, at, bytes, into);
@@ -36,7 +56,7 @@ inline void give(const window_move& m, const transport::window_use& use, std::si
   }
 }
 
-inline void take(const window_move& m, const transport::window_use& use, int from, std::size_t at, std::size_t bytes,
+inline void take(const window_move& m, const transport::window_step& use, int from, std::size_t at, std::size_t bytes,
                  std::size_t stride, bool tiny) {
   const std::byte* data = tiny ? use.short_data(from) : use.slot(from);
   if (m.in_by_rank) data += static_cast<std::size_t>(use.rank()) * stride;
@@ -44,7 +64,7 @@ inline void take(const window_move& m, const transport::window_use& use, int fro
 }
 
 /// How many bytes this rank gives to each other, and the most of them, for all to read.
-[[nodiscard]] inline std::size_t tell_sizes(const window_move& m, const transport::window_use& use, bool gives) {
+[[nodiscard]] inline std::size_t tell_sizes(const window_move& m, const transport::window_step& use, bool gives) {
   std::uint64_t most = 0;
   std::byte* into = use.mine();
   for (int k = 0; k < use.size(); ++k, into += sizeof most) {
@@ -80,6 +100,30 @@ inline std::size_t check_sizes(const window_move& m, const transport::window_use
 
 }  // namespace detail
 
+/// Carries a move out that needs no more than one step, if that can be done without a frame. This rank's block for
+/// itself is not touched.
+///
+/// Result: false: a frame must carry it out, from the beginning or from where this has left it
+[[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const window_move& m) {
+  const int p = t.home->size();
+  if (!may_be_at_once(t) || !m.sizes_are_known || m.longest > m.chunk(p, t.home->window->slot_bytes())) return false;
+  step_at_once now(t);
+  if (!now.begin()) return false;
+  const transport::window_step& step = now.step();
+  const bool tiny = m.tiny(p);
+  const std::size_t stride = tiny ? m.longest : (m.longest + 63) / 64 * 64;
+  if (m.is_given_by(step.rank())) detail::give(m, step, 0, m.longest, stride, tiny);
+  now.raise();
+  for (int k = 1; k < p; ++k) {
+    const int from = step.other(k);
+    if (!m.goes(from, step.rank())) continue;
+    if (!now.raised_by(from)) return false;
+    detail::take(m, step, from, 0, m.longest, stride, tiny);
+  }
+  now.end();
+  return true;
+}
+
 /// Carries a move out. This rank's block for itself is not touched.
 ///
 /// Cost: blocks that together have up to 96 bytes cost two cache lines from each rank; longer ones are copied twice
@@ -96,10 +140,12 @@ task<> move_in_window(Channel ch, window_move m, Otherwise otherwise) {
     co_return;
   }
   const int p = use.size();
-  const bool gives = m.giver < 0 ? m.taker != use.rank() : m.giver == use.rank();
-  const bool takes = m.taker < 0 || m.taker == use.rank();
-  if (!use.may_begin()) co_await wait_to_begin(use);
-  use.announce();
+  const bool gives = m.is_given_by(use.rank());
+  const bool takes = m.is_taken_by(use.rank());
+  if (!use.begun()) {
+    if (!use.may_begin()) co_await wait_to_begin(use);
+    use.announce();
+  }
 
   if (!m.sizes_are_known) {
     m.longest = detail::tell_sizes(m, use, gives);
@@ -113,19 +159,19 @@ task<> move_in_window(Channel ch, window_move m, Otherwise otherwise) {
     use.end_step();
   }
 
-  const auto blocks = static_cast<std::size_t>(m.in_by_rank ? p : 1);
-  const bool tiny = m.longest <= transport::shm_window::inline_bytes / blocks && m.sizes_are_known;
-  const std::size_t room = use.capacity() / blocks / 64 * 64;
-  const std::size_t chunk = std::min(room, m.most_at_once);
+  const bool tiny = m.tiny(p);
+  const std::size_t chunk = m.chunk(p, use.capacity());
   for (std::size_t at = 0; at == 0 || at < m.longest; at += chunk) {
     const std::size_t here = std::min(chunk, m.longest - at);
     const std::size_t stride = tiny ? here : (here + 63) / 64 * 64;
-    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
-    if (gives) detail::give(m, use, at, here, stride, tiny);
-    use.raise();
-    for (int k = 1; takes && k < p; ++k) {
+    if (at > 0 || !use.begun()) {
+      for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
+      if (gives) detail::give(m, use, at, here, stride, tiny);
+      use.raise();
+    }
+    for (int k = 1; k < p; ++k) {
       const int from = use.other(k);
-      if (m.giver >= 0 && m.giver != from) continue;
+      if (!m.goes(from, use.rank())) continue;
       co_await use.arrived(from);
       detail::take(m, use, from, at, here, stride, tiny);
     }

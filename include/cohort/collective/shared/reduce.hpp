@@ -3,6 +3,7 @@
 // ones are combined slice by slice, each rank its own. Called by collective/all_reduce.hpp and collective/reduce.hpp.
 #pragma once
 
+#include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/direct.hpp>
 #include <cohort/collective/shared/open.hpp>
@@ -12,6 +13,41 @@ namespace cohort::collective {
 /// Vectors up to this size are combined whole by every rank: cheaper than waiting once more for slices.
 [[nodiscard]] constexpr std::size_t whole_vector_bytes(int ranks) noexcept {
   return ranks <= 2 ? std::size_t{64} << 10 : std::size_t{16} << 10;
+}
+
+/// More operands are not kept on the stack.
+inline constexpr int few_ranks = 16;
+
+/// The same result as reduce_in_window, of vectors that every rank combines whole, if it can be had without a frame.
+///
+/// Shapes: out: as in; not used on ranks other than `root`, unless that is -1
+/// Result: false: a frame must carry the operation out, from the beginning or from where this has left it
+/// Errors: none: what the functor throws, it throws again in the frame
+[[nodiscard]] inline bool reduce_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
+                                         std::size_t count, const cohort::detail::reducer& op, int root) {
+  const int p = t.home->size();
+  const std::size_t bytes = count * op.element_bytes;
+  if (!may_be_at_once(t) || bytes > whole_vector_bytes(p) || p > few_ranks) return false;
+  step_at_once now(t);
+  if (!now.begin()) return false;
+  const transport::window_step& step = now.step();
+  const bool tiny = bytes <= transport::shm_window::inline_bytes;
+  const auto data = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
+  try {
+    contribute(op, in, data(step.rank()), count, p);
+    now.raise();
+    if (root < 0 || root == step.rank()) {
+      if (!now.raised_by_all()) return false;
+      const std::byte* at[few_ranks];
+      for (int k = 0; k < p; ++k) at[k] = data(k);
+      op.fold_many(op.op, out, at, p, count, false);
+      conclude(op, out, count, p);
+    }
+  } catch (...) {
+    return false;
+  }
+  now.end();
+  return true;
 }
 
 namespace detail {
@@ -91,20 +127,23 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
   const int p = use.size();
   const int r = use.rank();
   const bool takes = root < 0 || root == r;
-  if (!use.may_begin()) co_await wait_to_begin(use);
-  use.announce();
+  if (!use.begun()) {
+    if (!use.may_begin()) co_await wait_to_begin(use);
+    use.announce();
+  }
 
-  constexpr int few = 16;
   const std::byte* const own_data =
       bytes <= transport::shm_window::inline_bytes ? detail::one_piece(source, bytes) : nullptr;
   std::byte* const result = takes && own_data != nullptr ? detail::one_piece(dest, bytes) : nullptr;
-  if (own_data != nullptr && (result != nullptr || !takes) && p <= few) {
+  if (own_data != nullptr && (result != nullptr || !takes) && p <= few_ranks) {
     // The shortest way, for what is as long as a word from another core.
-    std::memcpy(use.short_data(r), own_data, bytes);
-    use.raise();
+    if (!use.begun()) {
+      std::memcpy(use.short_data(r), own_data, bytes);
+      use.raise();
+    }
     if (takes) {
       for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
-      const std::byte* at[few];
+      const std::byte* at[few_ranks];
       for (int k = 0; k < p; ++k) at[k] = use.short_data(k);
       op.fold_many(op.op, result, at, p, bytes / op.element_bytes, false);
     }
@@ -115,8 +154,10 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
   operands sources(p);
   if (bytes <= whole_vector_bytes(p)) {
     const bool tiny = bytes <= transport::shm_window::inline_bytes;
-    copy_in(source, 0, 0, bytes, tiny ? use.short_data(r) : use.mine());
-    use.raise();
+    if (!use.begun()) {
+      copy_in(source, 0, 0, bytes, tiny ? use.short_data(r) : use.mine());
+      use.raise();
+    }
     if (takes) {
       for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
       sources.set([&use, tiny](int k) { return tiny ? use.short_data(k) : use.slot(k); });

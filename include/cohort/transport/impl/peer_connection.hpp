@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Bodies of transport/peer_connection.hpp. Every system call is tried first; waiting is the endpoint's business.
+// Bodies of transport/peer_connection.hpp: what leaves, and the end of a connection. Every system call is tried first;
+// waiting is the endpoint's business. peer_receiving.hpp has what comes.
 #pragma once
 
 #include <cohort/transport/peer_connection.hpp>
@@ -23,7 +24,7 @@ inline void peer_connection::enqueue_frame(frame_kind kind, const envelope& head
 inline void peer_connection::send(request& r) {
   r.place = this;
   const std::size_t bytes = r.header.bytes;
-  if (bytes <= stream_->eager_limit() && credit_ >= cost_of(bytes)) {
+  if (may_send_early(bytes)) {
     credit_ -= cost_of(bytes);
     frame f;
     f.kind = frame_kind::message;
@@ -42,17 +43,42 @@ inline void peer_connection::send(request& r) {
   enqueue_frame(frame_kind::announce, r.header, r.ticket);
 }
 
+/// Gives a message with nothing in front of it to the stream.
+///
+/// Result: how many of its bytes the stream has taken
+inline std::size_t peer_connection::write_first(const frame::bytes_type& header, const piece& payload,
+                                                boost::system::error_code& failure) {
+  // A send never writes through its pieces.
+  const piece parts[2] = {{reinterpret_cast<std::byte*>(const_cast<unsigned char*>(header.data())), header.size()},
+                          payload};
+  return stream_->send({parts, payload.bytes > 0 ? std::size_t{2} : std::size_t{1}}, failure);
+}
+
+inline bool peer_connection::send_now(const envelope& header, const piece& payload) {
+  constexpr std::size_t most_copied = std::size_t{16} << 10;
+  if (has_output() || payload.bytes > most_copied || !may_send_early(payload.bytes)) return false;
+  frame f;
+  f.kind = frame_kind::message;
+  f.header = header;
+  outgoing rest;
+  rest.header = f.encode();
+  rest.total = frame::size + payload.bytes;
+  boost::system::error_code failure;
+  rest.sent = write_first(rest.header, payload, failure);
+  if (failure || rest.sent == 0) return false;
+  credit_ -= cost_of(payload.bytes);
+  if (rest.sent == rest.total) return true;
+  rest.own.assign(payload.data, payload.data + payload.bytes);
+  queue_.push_back(std::move(rest));
+  return true;
+}
+
 /// With nothing in front of it a message needs no place in the queue, unless the stream has no room for all of it.
 inline void peer_connection::send_at_once(request& r, const frame::bytes_type& header) {
-  // A send never writes through its pieces.
-  piece parts[2] = {{reinterpret_cast<std::byte*>(const_cast<unsigned char*>(header.data())), header.size()}, {}};
-  std::size_t total = header.size();
-  if (r.piece_count == 1) {
-    parts[1] = r.pieces[0];
-    total += parts[1].bytes;
-  }
+  const piece payload = r.piece_count == 1 ? r.pieces[0] : piece{};
+  const std::size_t total = header.size() + payload.bytes;
   boost::system::error_code failure;
-  const std::size_t sent = stream_->send({parts, total > header.size() ? std::size_t{2} : std::size_t{1}}, failure);
+  const std::size_t sent = write_first(header, payload, failure);
   if (sent == total) {
     r.place = nullptr;
     owner_->on_sent(r);
@@ -89,82 +115,6 @@ inline bool peer_connection::offer(request& r) {
   o.total = frame::size + o.own.size();
   enqueue(std::move(o));
   return true;
-}
-
-inline void peer_connection::grant(request& receive, std::uint64_t ticket) {
-  receive.place = this;
-  receive.ticket = ticket;
-  if (take_offered(receive, ticket)) return;
-  granted_.emplace_back(ticket, &receive);
-  enqueue_frame(frame_kind::grant, envelope{}, ticket);
-}
-
-/// Result: how many pieces have been filled and used
-inline std::size_t peer_connection::read_piece_by_piece(const request& receive, std::span<const piece> from,
-                                                        std::span<const piece> into) {
-  places part;
-  std::size_t at = 0;
-  std::size_t used = 0;
-  for (std::size_t i = 0; i < into.size(); ++i) {
-    part.clear();
-    for (std::size_t left = into[i].bytes; left > 0;) {
-      const std::size_t n = std::min(left, from[at].bytes - used);
-      part.push_back({from[at].data + used, n});
-      left -= n;
-      used += n;
-      if (used == from[at].bytes) {
-        ++at;
-        used = 0;
-      }
-    }
-    if (!stream_->read_peer(part, into.subspan(i, 1))) return i;
-    receive.piece_filled(receive, i);
-  }
-  return into.size();
-}
-
-/// Copies an offered message out of its sender's memory; false if it must be sent after all.
-inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket) {
-  const auto at =
-      std::find_if(offered_.begin(), offered_.end(), [ticket](const offered& o) { return o.ticket == ticket; });
-  if (at == offered_.end()) return false;
-  const offered known = std::move(*at);
-  offered_.erase(at);
-  // The receive may have more room than the message needs, never less: that was checked.
-  places into;
-  std::size_t left = static_cast<std::size_t>(known.header.bytes);
-  for (std::size_t i = 0; i < receive.piece_count && left > 0; ++i) {
-    into.push_back({receive.pieces[i].data, std::min(left, receive.pieces[i].bytes)});
-    left -= into.back().bytes;
-  }
-  if (left > 0) return false;
-  if (receive.piece_filled == nullptr) {
-    if (!stream_->read_peer(known.where, into)) return false;
-  } else if (const std::size_t used = read_piece_by_piece(receive, known.where, into); used < into.size()) {
-    if (used == 0) return false;
-    // What has been used cannot come again.
-    lose(error_of(boost::system::errc::io_error), "reading the rest of a message out of its sender's memory");
-    return true;
-  }
-  enqueue_frame(frame_kind::taken, envelope{}, ticket);
-  receive.place = nullptr;
-  if (open()) owner_->on_received(*this, receive);
-  return true;
-}
-
-inline void peer_connection::claim(std::unique_ptr<early_message> message, request& receive) {
-  receive.place = this;
-  message->receiver = &receive;
-  claimed_ = std::move(message);
-}
-
-inline void peer_connection::return_credit(std::size_t bytes) {
-  owed_ += cost_of(bytes);
-  if (owed_ < window / 4) return;
-  envelope e;
-  e.bytes = static_cast<std::uint64_t>(owed_);
-  owed_ = 0;
-  enqueue_frame(frame_kind::credit, e, 0);
 }
 
 inline void peer_connection::gather(const outgoing& o) {
@@ -227,222 +177,6 @@ inline bool peer_connection::try_write() {
   return moved;
 }
 
-inline bool peer_connection::try_read() {
-  bool moved = false;
-  for (int attempt = 0; attempt < 4 && open(); ++attempt) {
-    in_pieces_.clear();
-    std::size_t direct = 0;
-    std::size_t current = 0;  // the piece that comes, where only one at a time may
-    bool fills = false;
-    if (payload_left_ > 0 && target_ != nullptr) {
-      std::size_t skip = static_cast<std::size_t>(payload_done_);
-      for (std::size_t i = 0; i < target_->piece_count && in_pieces_.size() < 60 && direct < payload_left_; ++i) {
-        const piece& p = target_->pieces[i];
-        if (skip >= p.bytes) {
-          skip -= p.bytes;
-          continue;
-        }
-        const std::size_t part =
-            std::min<std::size_t>(p.bytes - skip, static_cast<std::size_t>(payload_left_) - direct);
-        in_pieces_.push_back({p.data + skip, part});
-        direct += part;
-        if (target_->piece_filled != nullptr) {
-          current = i;
-          fills = skip + part == p.bytes;
-          break;
-        }
-        skip = 0;
-      }
-    } else if (payload_left_ > 0 && early_ != nullptr) {
-      direct = static_cast<std::size_t>(payload_left_);
-      in_pieces_.push_back({early_->payload.data() + early_->arrived, direct});
-    }
-    const bool staged = direct == payload_left_ || in_pieces_.empty();
-    if (staged) in_pieces_.push_back({staging_.data(), staging_bytes});
-    boost::system::error_code failure;
-    const std::size_t got = stream_->receive(in_pieces_, failure);
-    if (failure) return lose(failure, "receiving");
-    if (got == 0) return moved;
-    moved = true;
-    const std::size_t landed = std::min(got, direct);
-    if (landed > 0) {
-      payload_left_ -= landed;
-      payload_done_ += landed;
-      if (early_ != nullptr) early_->arrived += landed;
-      if (fills && landed == direct) target_->piece_filled(*target_, current);
-      if (payload_left_ == 0) finish_payload();
-    }
-    if (got > landed && open() && !consume(staging_.data(), got - landed)) return true;
-    std::size_t asked = 0;
-    for (const piece& p : in_pieces_) asked += p.bytes;
-    if (got < asked) return true;
-  }
-  return moved;
-}
-
-inline bool peer_connection::consume(const std::byte* data, std::size_t bytes) {
-  while (bytes > 0 && open()) {
-    if (places_left_ > 0) {
-      const std::size_t part = std::min(places_left_, bytes);
-      places_bytes_.insert(places_bytes_.end(), data, data + part);
-      data += part;
-      bytes -= part;
-      places_left_ -= part;
-      if (places_left_ == 0) keep_places();
-      continue;
-    }
-    if (payload_left_ > 0) {
-      const std::size_t part = static_cast<std::size_t>(std::min<std::uint64_t>(payload_left_, bytes));
-      land(data, part);
-      data += part;
-      bytes -= part;
-      payload_left_ -= part;
-      if (payload_left_ == 0) finish_payload();
-      continue;
-    }
-    const std::size_t part = std::min(bytes, frame::size - header_filled_);
-    std::memcpy(header_bytes_ + header_filled_, data, part);
-    header_filled_ += part;
-    data += part;
-    bytes -= part;
-    if (header_filled_ < frame::size) break;
-    header_filled_ = 0;
-    if (!begin_frame(header_bytes_)) return false;
-  }
-  return open();
-}
-
-inline bool peer_connection::begin_frame(const unsigned char* bytes) {
-  frame f;
-  if (!frame::decode(bytes, f)) {
-    return lose(error_of(boost::system::errc::invalid_argument), "reading a frame that no rank of this version sends");
-  }
-  f.header.source = peer_;
-  target_ = nullptr;
-  early_ = nullptr;
-  payload_done_ = 0;
-  payload_is_early_ = false;
-  switch (f.kind) {
-    case frame_kind::message:
-      if (f.header.bytes > stream_->eager_limit()) {
-        return lose(error_of(boost::system::errc::message_size), "reading a message longer than its window");
-      }
-      payload_left_ = f.header.bytes;
-      payload_is_early_ = true;
-      owner_->on_message(*this, f.header);
-      if (payload_left_ == 0 && open()) finish_payload();
-      return open();
-    case frame_kind::announce: owner_->on_announce(*this, f.header, f.ticket); return open();
-    case frame_kind::offer:
-      if (!stream_->same_host()) {
-        return lose(error_of(boost::system::errc::invalid_argument),
-                    "reading an offer of memory that is not on this host");
-      }
-      offered_.push_back({f.ticket, f.header, {}});
-      places_bytes_.clear();
-      places_left_ = f.places * 2 * sizeof(std::uint64_t);
-      return true;
-    case frame_kind::taken: {
-      const auto at = find(announced_, f.ticket);
-      if (at == announced_.end()) return true;
-      request& r = *at->second;
-      announced_.erase(at);
-      r.place = nullptr;
-      owner_->on_sent(r);
-      return open();
-    }
-    case frame_kind::grant: {
-      const auto at = find(announced_, f.ticket);
-      // The operation behind an unknown ticket was withdrawn: its communicator has failed on both sides.
-      if (at == announced_.end()) return true;
-      request& r = *at->second;
-      announced_.erase(at);
-      frame reply;
-      reply.kind = frame_kind::data;
-      reply.ticket = f.ticket;
-      reply.header = r.header;
-      outgoing o;
-      o.header = reply.encode();
-      o.source = &r;
-      o.total = frame::size + r.header.bytes;
-      enqueue(std::move(o));
-      return open();
-    }
-    case frame_kind::data: {
-      const auto at = find(granted_, f.ticket);
-      payload_left_ = f.header.bytes;
-      if (at != granted_.end()) {
-        target_ = at->second;
-        granted_.erase(at);
-        if (target_ != nullptr && f.header.bytes != target_->header.bytes) {
-          return lose(error_of(boost::system::errc::message_size), "reading data of another length than announced");
-        }
-      }
-      if (payload_left_ == 0) finish_payload();
-      return open();
-    }
-    case frame_kind::credit:
-      credit_ = std::min(credit_ + static_cast<std::int64_t>(std::min<std::uint64_t>(f.header.bytes, window)), window);
-      return true;
-    case frame_kind::goodbye:
-      peer_has_left_ = true;
-      owner_->on_goodbye(*this);
-      return open();
-  }
-  return true;
-}
-
-inline void peer_connection::keep_places() {
-  offered& last = offered_.back();
-  const auto* const b = reinterpret_cast<const unsigned char*>(places_bytes_.data());
-  std::uint64_t total = 0;
-  for (std::size_t at = 0; at < places_bytes_.size(); at += 2 * sizeof(std::uint64_t)) {
-    const auto address = detail::get_little<std::uint64_t>(b + at);
-    const auto bytes = detail::get_little<std::uint64_t>(b + at + sizeof(std::uint64_t));
-    // Only ever handed to the kernel, together with the peer's process number.
-    last.where.push_back(
-        {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)), static_cast<std::size_t>(bytes)});
-    total += std::min(bytes, last.header.bytes);
-  }
-  if (total != last.header.bytes) {
-    lose(error_of(boost::system::errc::invalid_argument), "reading an offer whose parts are not the message");
-    return;
-  }
-  owner_->on_announce(*this, last.header, last.ticket);
-}
-
-inline void peer_connection::land(const std::byte* data, std::size_t bytes) {
-  if (target_ != nullptr) {
-    scatter_into(*target_, static_cast<std::size_t>(payload_done_), data, bytes);
-  } else if (early_ != nullptr) {
-    std::memcpy(early_->payload.data() + early_->arrived, data, bytes);
-    early_->arrived += bytes;
-  }
-  payload_done_ += bytes;
-}
-
-inline void peer_connection::finish_payload() {
-  const std::size_t bytes = static_cast<std::size_t>(payload_done_);
-  request* receive = std::exchange(target_, nullptr);
-  early_message* const early = std::exchange(early_, nullptr);
-  // What stays in the list of early messages keeps its share of the window until it is asked for.
-  bool consumed = receive != nullptr || early == nullptr;
-  if (early != nullptr && claimed_.get() == early) {
-    const std::unique_ptr<early_message> mine = std::move(claimed_);
-    receive = mine->receiver;
-    if (receive != nullptr) {
-      scatter_into(*receive, 0, mine->payload.data(), mine->arrived);
-      receive->header = mine->header;
-    }
-    consumed = true;
-  }
-  if (payload_is_early_ && consumed) return_credit(bytes);
-  if (receive != nullptr && open()) {
-    receive->place = nullptr;
-    owner_->on_received(*this, *receive);
-  }
-}
-
 inline void peer_connection::withdraw(request& r) {
   if (!r.sending) {
     if (target_ == &r) target_ = nullptr;
@@ -479,3 +213,5 @@ inline void peer_connection::close() noexcept {
 }
 
 }  // namespace cohort::transport
+
+#include <cohort/transport/impl/peer_receiving.hpp>

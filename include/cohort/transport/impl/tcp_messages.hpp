@@ -36,6 +36,23 @@ inline void tcp_transport::start_send(request& send) {
   if (p.state == link::lost) suspect(send.peer, "the connection to rank " + std::to_string(send.peer) + " is lost");
 }
 
+inline bool tcp_transport::send_now(int to, const envelope& header, const piece& payload) {
+  if (to == rank()) return false;
+  peer& p = peer_of(to);
+  if (p.state != link::open || p.connection->peer_has_left() || !p.connection->send_now(header, payload)) return false;
+  if (p.connection->has_output()) arm_write(to);
+  return true;
+}
+
+inline bool tcp_transport::receive_now(int from, const envelope& expected, const piece& into, envelope& came) {
+  if (from == rank() || brief_looks_ == 0) return false;
+  const peer& p = peer_of(from);
+  if (p.state != link::open || p.memory == nullptr || !matcher_.idle(expected.context)) return false;
+  const shm_stream& memory = *p.memory;
+  return looked_for([&memory] { return memory.has_data(); }, brief_looks_) &&
+         p.connection->receive_now(expected, into, came);
+}
+
 inline void tcp_transport::start_local(request& send) {
   if (request* const receive = matcher_.take_posted(send.header); receive != nullptr) {
     if (auto wrong = accept_delivery(receive->owner->owner->home(), send.header, *receive)) {

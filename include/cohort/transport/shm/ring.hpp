@@ -88,11 +88,21 @@ class ring {
   }
 
   [[nodiscard]] bool has_data() const noexcept { return head_->written.load(std::memory_order_acquire) != read_; }
+  /// Reader: copies the next bytes and leaves them there.
+  ///
+  /// Result: how many bytes there are, also beyond those that were asked for
+  [[nodiscard]] std::size_t peek(std::span<std::byte> into) const noexcept {
+    const std::size_t there = available();
+    const std::size_t start = static_cast<std::size_t>(read_ % capacity);
+    const std::size_t wanted = std::min(there, into.size());
+    const std::size_t part = std::min(wanted, capacity - start);
+    std::memcpy(into.data(), bytes_ + start, part);
+    std::memcpy(into.data() + part, bytes_, wanted - part);
+    return there;
+  }
   /// Reader: as much as has come and fits.
   std::size_t read(std::span<const piece> into) noexcept {
-    const std::uint64_t end = head_->written.load(std::memory_order_acquire);
-    // A position that cannot be is a peer's mistake: what it claims is not believed beyond the ring.
-    const std::size_t there = static_cast<std::size_t>(std::min<std::uint64_t>(end - read_, capacity));
+    const std::size_t there = available();
     std::size_t done = 0;
     for (const piece& p : into) {
       std::size_t left = std::min(p.bytes, there - done);
@@ -116,6 +126,11 @@ class ring {
 
   [[nodiscard]] static std::uint64_t bounded(std::uint64_t read, std::uint64_t written) noexcept {
     return written - read <= capacity ? read : written - capacity;
+  }
+  [[nodiscard]] std::size_t available() const noexcept {
+    // A position that cannot be is a peer's mistake: what it claims is not believed beyond the ring.
+    const std::uint64_t end = head_->written.load(std::memory_order_acquire);
+    return static_cast<std::size_t>(std::min<std::uint64_t>(end - read_, capacity));
   }
   void publish(std::uint64_t position) noexcept {
     written_ = position;

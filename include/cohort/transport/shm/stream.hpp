@@ -46,6 +46,7 @@ class shm_stream final : public byte_stream {
     }
     return got;
   }
+  [[nodiscard]] std::size_t peek(std::span<std::byte> into) const noexcept override { return in_ ? in_.peek(into) : 0; }
   void close() noexcept override {}
 
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{16} << 10; }

@@ -84,6 +84,10 @@ class shm_window {
   flag_wait* first_waiting = nullptr;
   flag_wait* last_waiting = nullptr;
 
+  /// The operation that the front of its call has begun, and left to a frame to finish; or none.
+  static constexpr std::int64_t none = -1;
+  std::int64_t begun = none;
+
   std::uint32_t operations = 0;
   std::uint32_t steps = 0;  ///< of all operations so far
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+// An operation of one step in the window that is carried out where it is called, without a frame: what a rank gives is
+// there for the others before the call returns, and if they have given theirs, so is the result. Otherwise a frame goes
+// on from where this has left it. Used by move.hpp and reduce.hpp of this folder.
+#pragma once
+
+#include <cohort/collective/algorithm.hpp>
+#include <cohort/operation.hpp>
+#include <cohort/transport/shm/window_step.hpp>
+
+namespace cohort::collective {
+
+/// Whether a call is carried out in the window, and nothing can interrupt it.
+[[nodiscard]] inline bool may_be_at_once(const cohort::detail::ticket& t) noexcept {
+  return t.signature.algorithm == algorithm::shared_memory && !t.chosen.stop.stop_possible();
+}
+
+/// One step of the window, tried once.
+///
+/// Needs:    `may_be_at_once(t)`
+/// Lifetime: `t` stays where it is
+class step_at_once {
+ public:
+  explicit step_at_once(const cohort::detail::ticket& t) noexcept
+      : call_(&t), step_(*t.home, static_cast<transport::cpu_transport&>(t.home->engine()), *t.home->window) {}
+  step_at_once(const step_at_once&) = delete;
+  step_at_once& operator=(const step_at_once&) = delete;
+  ~step_at_once() {
+    if (state_ == state::begun) step_.withdraw();
+  }
+
+  /// Takes the window for the call. False: a frame must carry it out, as something is in its way, or the others are
+  /// not worth waiting for without one.
+  [[nodiscard]] bool begin() noexcept {
+    if (!step_.open() || step_.window().busy || looks() == 0 || call_->home->busy()) return false;
+    if (!step_.transport().nothing_early()) return false;  // it may contradict this call
+    step_.begin();
+    state_ = state::begun;
+    return step_.may_begin() || settled();
+  }
+  /// This rank's data are in place: from here on a frame could only go on.
+  void raise() noexcept {
+    state_ = state::raised;
+    step_.window().begun = call_->sequence;
+    call_->home->note_entered(call_->sequence, call_->signature);
+    step_.announce(call_->sequence, call_->signature);
+    step_.raise();
+  }
+  /// Whether rank k has raised the same; looks for it as long as a frame would before it waits.
+  [[nodiscard]] bool raised_by(int k) noexcept {
+    return looked_for(step_.raised_by(k), looks()) && step_.note_raised(k);
+  }
+  [[nodiscard]] bool raised_by_all() noexcept {
+    for (int k = 1; k < step_.size(); ++k) {
+      if (!raised_by(step_.other(k))) return false;
+    }
+    return true;
+  }
+  /// This rank has what it needs: the call is complete.
+  void end() noexcept {
+    step_.fetch_next();
+    step_.end_step();
+    step_.window().begun = transport::shm_window::none;
+    step_.window().busy = false;
+    call_->home->note_completed(call_->sequence);
+  }
+
+  [[nodiscard]] const transport::window_step& step() const noexcept { return step_; }
+
+ private:
+  enum class state : unsigned char { idle, begun, raised };
+
+  [[nodiscard]] int looks() const noexcept { return step_.transport().brief_looks(); }
+  /// What the operation before has left undone, on every rank.
+  [[nodiscard]] bool settled() noexcept {
+    for (int i = 1; i < step_.size(); ++i) {
+      const int k = step_.other(i);
+      const auto previous = step_.previous_by(k);
+      if (!looked_for(previous, looks()) || (previous.word != nullptr && !step_.note_previous(k))) return false;
+    }
+    for (int i = 1; i < step_.size(); ++i) {
+      const int k = step_.other(i);
+      const auto left = step_.left_by(k);
+      if (!looked_for(left, looks())) return false;
+      if (left.word != nullptr) step_.note_left(k);
+    }
+    return true;
+  }
+
+  const cohort::detail::ticket* call_;
+  transport::window_step step_;
+  state state_ = state::idle;
+};
+
+}  // namespace cohort::collective

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+// What one operation does in the window of its communicator without waiting: it says what it is, raises what it has
+// written, sees what the others have raised, and whether they called the same. window_use.hpp waits in between.
+#pragma once
+
+#include <cohort/detail/fetch_line.hpp>
+#include <cohort/transport/call.hpp>
+#include <cohort/transport/cpu_transport.hpp>
+#include <cohort/transport/shm/window.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cohort::transport {
+
+class window_step {
+ public:
+  window_step(group& g, cpu_transport& transport, shm_window& window) noexcept
+      : group_(&g), transport_(&transport), window_(&window) {}
+  window_step(const window_step&) = delete;
+  window_step& operator=(const window_step&) = delete;
+
+  [[nodiscard]] cpu_transport& transport() const noexcept { return *transport_; }
+  [[nodiscard]] shm_window& window() const noexcept { return *window_; }
+  [[nodiscard]] bool open() const noexcept { return window_->opened == shm_window::state::open; }
+
+  [[nodiscard]] int rank() const noexcept { return window_->rank(); }
+  [[nodiscard]] int size() const noexcept { return window_->size(); }
+  /// The k-th of the other ranks, beginning behind this one, so that not all read from one at a time.
+  [[nodiscard]] int other(int k) const noexcept {
+    const int r = window_->rank() + k;
+    return r < window_->size() ? r : r - window_->size();
+  }
+  [[nodiscard]] std::size_t capacity() const noexcept { return window_->slot_bytes(); }
+  [[nodiscard]] std::byte* slot(int k) const noexcept { return window_->slot(k, window_->steps); }
+  [[nodiscard]] std::byte* mine() const noexcept { return slot(window_->rank()); }
+  [[nodiscard]] std::byte* short_data(int k) const noexcept { return entry(k).data; }
+
+  /// Takes the window for one operation.
+  void begin() noexcept {
+    window_->busy = true;
+    parity_ = window_->operations++ % 2;
+    must_be_done_ = window_->steps - 1;
+    window_->previous = window_->current;
+  }
+  /// Gives it back: nothing has been announced.
+  void withdraw() noexcept {
+    --window_->operations;
+    window_->busy = false;
+  }
+  /// Goes on with what another object has begun, announced and raised for the same operation.
+  void go_on() noexcept {
+    parity_ = (window_->operations - 1) % 2;
+    must_be_done_ = window_->steps - 1;
+  }
+  /// Whether there is nothing to wait for before this operation goes on: every rank has entered the one before, which
+  /// was the same, and reads nothing any more of what this rank is about to overwrite.
+  [[nodiscard]] bool may_begin() const noexcept {
+    for (int k = 0; k < window_->size(); ++k) {
+      if (k != window_->rank() && (previous_by(k).word != nullptr || left_by(k).word != nullptr)) return false;
+    }
+    return true;
+  }
+
+  /// A word of another rank that must reach a number; null if that is known already.
+  struct awaited {
+    const shared_word* word;
+    std::uint32_t number;
+  };
+  /// Rank k has entered the operation before this one.
+  [[nodiscard]] awaited previous_by(int k) const noexcept {
+    const bool known = window_->agreed(k) == window_->operations - 1;
+    return {known ? nullptr : &entry_before(k).step, window_->previous.start + 1};
+  }
+  /// It has. False: it called something else.
+  [[nodiscard]] bool note_previous(int k) noexcept {
+    if (!agrees(entry_before(k), window_->previous)) return false;
+    window_->agreed(k) = window_->operations - 1;
+    if (static_cast<std::int32_t>(window_->previous.start - window_->left(k)) > 0) {
+      window_->left(k) = window_->previous.start;
+    }
+    return true;
+  }
+  /// Rank k reads nothing any more of what this rank is about to overwrite.
+  [[nodiscard]] awaited left_by(int k) const noexcept {
+    const bool known = static_cast<std::int32_t>(window_->left(k) - must_be_done_) >= 0;
+    return {known ? nullptr : &window_->head(k).done, must_be_done_};
+  }
+  void note_left(int k) noexcept { window_->left(k) = must_be_done_; }
+  /// Rank k's data of this step are in place.
+  [[nodiscard]] awaited raised_by(int k) const noexcept { return {&entry(k).step, window_->steps + 1}; }
+  /// They are. False: it called something else.
+  [[nodiscard]] bool note_raised(int k) noexcept {
+    // It has entered this step: it has read everything of those before.
+    window_->left(k) = window_->steps;
+    if (!first_step_) return true;
+    if (!agrees(entry(k), window_->current)) return false;
+    window_->agreed(k) = window_->operations;
+    return true;
+  }
+  /// The second half of this step is done on rank k.
+  [[nodiscard]] awaited second_by(int k) const noexcept { return {&window_->head(k).second, window_->steps + 1}; }
+
+  /// Says what this operation is; before anything is raised.
+  void announce(std::int64_t sequence, const signature& s) noexcept {
+    window_head::entry& own = entry(window_->rank());
+    own.sequence = static_cast<std::uint32_t>(sequence);
+    own.call = s.packed();
+    own.count = s.count;
+    window_->current = {own.sequence, s, window_->steps};
+  }
+  /// This rank's data of this step are in place.
+  void raise() noexcept {
+    entry(window_->rank()).step.store(window_->steps + 1, std::memory_order_release);
+    wake();
+  }
+  void raise_second() noexcept {
+    window_->head(window_->rank()).second.store(window_->steps + 1, std::memory_order_release);
+    wake();
+  }
+  /// This rank has read what it needs of this step.
+  void end_step() noexcept {
+    ++window_->steps;
+    window_->head(window_->rank()).done.store(window_->steps, std::memory_order_release);
+    wake();
+    first_step_ = false;
+    must_be_done_ = window_->steps - 1;
+  }
+  /// The line that the next operation will write first was last read by others.
+  void fetch_next() const noexcept { detail::fetch_line_to_write(&entry_before(window_->rank())); }
+  /// Something was written that others may wait for.
+  void wake() noexcept {
+    neighbours& all = *transport_->host_ranks();
+    all.written();
+    for (int k = 0; k < window_->size(); ++k) {
+      const shared_word* const asleep = window_->asleep(k);
+      if (asleep != nullptr && asleep->load(std::memory_order_relaxed) != 0) all.ring(group_->world_rank(k));
+    }
+  }
+
+ protected:
+  [[nodiscard]] window_head::entry& entry(int k) const noexcept { return window_->head(k).entries[parity_]; }
+  [[nodiscard]] window_head::entry& entry_before(int k) const noexcept {
+    return window_->head(k).entries[parity_ ^ 1U];
+  }
+
+ private:
+  [[nodiscard]] static bool agrees(const window_head::entry& theirs, const shm_window::past& mine) noexcept {
+    return theirs.call == mine.call.packed() && theirs.count == mine.call.count && theirs.sequence == mine.sequence;
+  }
+
+  group* group_;
+  cpu_transport* transport_;
+  shm_window* window_;
+  std::uint32_t must_be_done_ = 0;
+  unsigned parity_ = 0;
+  bool first_step_ = true;
+};
+
+[[nodiscard]] inline bool looked_for(const window_step::awaited& what, int looks) noexcept {
+  return what.word == nullptr || looked_for([&what] { return reached(*what.word, what.number); }, looks);
+}
+
+}  // namespace cohort::transport
