@@ -74,7 +74,7 @@ task<> reductions(communicator<cpu>& world, dice& d, tally& t, std::size_t n) {
   ints in(n);
   for (std::size_t i = 0; i < n; ++i) in[i] = value(r, i);
   ints out(n, -1);
-  const unsigned which = d.next(6);
+  const unsigned which = d.next(8);
   if (which == 0) {
     auto op = world.all_reduce(in, out, sum{});
     co_await t.count(op);
@@ -96,6 +96,16 @@ task<> reductions(communicator<cpu>& world, dice& d, tally& t, std::size_t n) {
     auto op = world.all_reduce(r + 1.0, average{});
     const double mean = co_await t.count(op);
     support::expect(mean == 1.5, "the average of two values");
+  } else if (which == 5) {
+    auto op = world.scan(in, out, sum{});
+    co_await t.count(op);
+    check(out, "scan", [&](std::size_t i) { return r == 0 ? value(0, i) : total(i); });
+  } else if (which == 6) {
+    ints both(2 * n);
+    for (std::size_t i = 0; i < 2 * n; ++i) both[i] = value(r, i);
+    auto op = world.reduce_scatter(both, out, sum{});
+    co_await t.count(op);
+    check(out, "reduce_scatter", [&](std::size_t i) { return total(static_cast<std::size_t>(r) * n + i); });
   } else {
     auto op = world.reduce(in, out, sum{}, root{p});
     co_await t.count(op);

@@ -21,6 +21,12 @@ task<> reduce_scatter_in(const Channel& ch, Schedule steps, layouts where, detai
   co_await execute(ch, steps, where, &op);
 }
 
+[[nodiscard]] inline std::size_t longest_block(const detail::short_vector<std::size_t>& offsets) noexcept {
+  std::size_t longest = 0;
+  for (std::size_t k = 0; k + 1 < offsets.size(); ++k) longest = std::max(longest, offsets[k + 1] - offsets[k]);
+  return longest;
+}
+
 template <class Channel>
 task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
                          detail::short_vector<std::size_t> offsets, const cohort::detail::reducer& op) {
@@ -28,8 +34,7 @@ task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) {
-      std::size_t longest = 0;
-      for (std::size_t k = 0; k + 1 < offsets.size(); ++k) longest = std::max(longest, offsets[k + 1] - offsets[k]);
+      const std::size_t longest = longest_block(offsets);
       const std::size_t bytes = ch.current().signature().kind == operation_kind::reduce_scatter ? offsets.back() : 0;
       const auto otherwise = [&ch, bytes, &where, offsets, &op] {
         return reduce_scatter_by(ch, without_window(ch.current(), bytes, op.commutative), where, offsets, op);
@@ -51,10 +56,10 @@ task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
   }
 }
 
-/// `in` has a block for each rank, cut at the byte `offsets`; `out` is one block, of the size of this rank's.
 template <transport::message_transport Transport, class T, class Op>
-operation<> reduce_scatter([[maybe_unused]] cohort::detail::ticket t, layout in, layout out,
-                           detail::short_vector<std::size_t> offsets, Op op, [[maybe_unused]] block_table keep) {
+operation<> reduce_scatter_in_frame([[maybe_unused]] cohort::detail::ticket t, layout in, layout out,
+                                    detail::short_vector<std::size_t> offsets, Op op,
+                                    [[maybe_unused]] block_table keep) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
@@ -81,6 +86,18 @@ operation<> reduce_scatter([[maybe_unused]] cohort::detail::ticket t, layout in,
   }
   if (!done) co_await reduce_scatter_by(ch, c.signature().algorithm, where, offsets, combine);
   out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(combine, data, n / sizeof(T), ch.size()); });
+}
+
+/// `in` has a block for each rank, cut at the byte `offsets`; `out` is one block, of the size of this rank's.
+template <transport::message_transport Transport, class T, class Op>
+operation<> reduce_scatter(cohort::detail::ticket t, layout in, layout out, detail::short_vector<std::size_t> offsets,
+                           Op op, block_table keep) {
+  if constexpr (sharing_transport<Transport>) {
+    const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+    if (reduce_scatter_at_once(t, in, out, longest_block(offsets), combine)) return operation<>::completed({});
+  }
+  return reduce_scatter_in_frame<Transport, T, Op>(std::move(t), in, out, std::move(offsets), std::move(op),
+                                                   std::move(keep));
 }
 
 }  // namespace cohort::collective

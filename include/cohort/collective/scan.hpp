@@ -25,7 +25,7 @@ task<> scan_by(const Channel& ch, algorithm how, whole_vector& all, const cohort
 }
 
 template <transport::message_transport Transport, class T, class Op>
-operation<> scan([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
+operation<> scan_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
@@ -40,6 +40,15 @@ operation<> scan([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out,
   }
   co_await scan_by(ch, c.signature().algorithm, all, combine);
   conclude(combine, bytes_of(out), count, ch.rank() + 1);
+}
+
+template <transport::message_transport Transport, class T, class Op>
+operation<> scan(cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
+  if constexpr (sharing_transport<Transport>) {
+    const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+    if (scan_at_once(t, bytes_of(in), bytes_of(out), count, combine)) return operation<>::completed({});
+  }
+  return scan_in_frame<Transport, T, Op>(std::move(t), in, out, count, std::move(op));
 }
 
 template <transport::message_transport Transport, class T, class Op>

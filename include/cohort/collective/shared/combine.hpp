@@ -3,10 +3,48 @@
 // by collective/reduce_scatter.hpp and collective/scan.hpp.
 #pragma once
 
+#include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/open.hpp>
 
 namespace cohort::collective {
+
+/// Bytes of every block of a reduce-scatter that one step has room for.
+[[nodiscard]] inline std::size_t reduce_scatter_chunk(std::size_t capacity, std::size_t ranks,
+                                                      std::size_t element_bytes) noexcept {
+  return whole_elements(capacity / ranks, element_bytes);
+}
+
+/// The same result as reduce_scatter_in_window, if it takes one step and can be had without a frame.
+///
+/// Result: false: a frame must carry the operation out, from the beginning or from where this has left it
+/// Errors: none: what the functor throws, it throws again in the frame
+[[nodiscard]] inline bool reduce_scatter_at_once(const cohort::detail::ticket& t, const layout& in, const layout& out,
+                                                 std::size_t longest, const cohort::detail::reducer& op) {
+  if (!may_be_at_once(t) || op.prepare != nullptr) return false;
+  const auto ranks = static_cast<std::size_t>(t.home->size());
+  if (longest > reduce_scatter_chunk(t.home->window->slot_bytes(), ranks, op.element_bytes)) return false;
+  operands sources(t.home->size());
+  step_at_once now(t);
+  if (!now.begin()) return false;
+  const transport::window_step& step = now.step();
+  const int p = step.size();
+  const int r = step.rank();
+  const bool tiny = longest <= transport::shm_window::inline_bytes / ranks;
+  const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
+  for (int k = 0; k < p; ++k) copy_in(in, k, 0, longest, memory(r) + static_cast<std::size_t>(k) * longest);
+  now.raise();
+  if (!now.raised_by_all()) return false;
+  try {
+    sources.set([&](int k) { return memory(k) + static_cast<std::size_t>(r) * longest; });
+    sources.fold_out(op, p, out, 0, 0, longest, longest > streaming_bytes);
+    out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(op, data, n / op.element_bytes, p); });
+  } catch (...) {
+    return false;
+  }
+  now.end();
+  return true;
+}
 
 /// Combines block r of everybody's `in` into `out` on rank r.
 ///
@@ -29,23 +67,59 @@ task<> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size_t l
   const int p = use.size();
   const int r = use.rank();
   operands sources(p);
-  if (!use.may_begin()) co_await wait_to_begin(use);
-  use.announce();
+  if (!use.begun()) {
+    if (!use.may_begin()) co_await wait_to_begin(use);
+    use.announce();
+  }
   const bool tiny = longest <= transport::shm_window::inline_bytes / ranks;
-  const std::size_t chunk = whole_elements(use.capacity() / ranks, op.element_bytes);
+  const std::size_t chunk = reduce_scatter_chunk(use.capacity(), ranks, op.element_bytes);
   for (std::size_t at = 0; at == 0 || at < longest; at += chunk) {
     const std::size_t here = std::min(chunk, longest - at);
-    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
     const auto memory = [&use, tiny](int k) { return tiny ? use.short_data(k) : use.slot(k); };
-    // This rank's own block too, so that its operand is where those of the others are; nobody else reads it.
-    for (int k = 0; k < p; ++k) copy_in(in, k, at, here, memory(r) + static_cast<std::size_t>(k) * here);
-    use.raise();
+    if (at > 0 || !use.begun()) {
+      for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
+      // This rank's own block too, so that its operand is where those of the others are; nobody else reads it.
+      for (int k = 0; k < p; ++k) copy_in(in, k, at, here, memory(r) + static_cast<std::size_t>(k) * here);
+      use.raise();
+    }
     for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
     sources.set([&](int k) { return memory(k) + static_cast<std::size_t>(r) * here; });
     sources.fold_out(op, p, out, 0, at, here, longest > streaming_bytes);
     use.end_step();
   }
   use.finish();
+}
+
+/// The same result as an inclusive scan_in_window, if it takes one step and can be had without a frame.
+///
+/// Result: false: a frame must carry the operation out, from the beginning or from where this has left it
+/// Errors: none: what the functor throws, it throws again in the frame
+[[nodiscard]] inline bool scan_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
+                                       std::size_t count, const cohort::detail::reducer& op) {
+  const std::size_t bytes = count * op.element_bytes;
+  if (!may_be_at_once(t) || bytes > whole_elements(t.home->window->slot_bytes(), op.element_bytes)) return false;
+  operands sources(t.home->size());
+  step_at_once now(t);
+  if (!now.begin()) return false;
+  const transport::window_step& step = now.step();
+  const int r = step.rank();
+  const bool tiny = bytes <= transport::shm_window::inline_bytes;
+  const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
+  try {
+    contribute(op, in, memory(r), count, r + 1);
+    now.raise();
+    for (int k = r - 1; k >= 0; --k) {
+      if (!now.raised_by(k)) return false;
+    }
+    sources.set(memory);
+    const layout whole = layout::uniform(out, bytes, 1);
+    sources.fold_out(op, r + 1, whole, 0, 0, bytes, bytes > streaming_bytes);
+    conclude(op, out, count, r + 1);
+  } catch (...) {
+    return false;
+  }
+  now.end();
+  return true;
 }
 
 /// Combines what ranks 0 .. last hold into `out`, where `last` is this rank, or the one before it if `exclusive`.
@@ -68,16 +142,20 @@ task<> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, bool
   const int r = use.rank();
   const int count = exclusive ? r : r + 1;
   operands sources(p);
-  if (!use.may_begin()) co_await wait_to_begin(use);
-  use.announce();
+  if (!use.begun()) {
+    if (!use.may_begin()) co_await wait_to_begin(use);
+    use.announce();
+  }
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
   const std::size_t chunk = whole_elements(use.capacity(), op.element_bytes);
   for (std::size_t at = 0; at == 0 || at < bytes; at += chunk) {
     const std::size_t here = std::min(chunk, bytes - at);
-    for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
     const auto memory = [&use, tiny](int k) { return tiny ? use.short_data(k) : use.slot(k); };
-    copy_in(in, 0, at, here, memory(r));
-    use.raise();
+    if (at > 0 || !use.begun()) {
+      for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
+      copy_in(in, 0, at, here, memory(r));
+      use.raise();
+    }
     for (int k = r - 1; k >= 0; --k) co_await use.arrived(k);
     if (count > 0) {
       sources.set(memory);
