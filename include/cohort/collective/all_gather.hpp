@@ -62,14 +62,12 @@ operation<> all_gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layou
 template <transport::message_transport Transport>
 operation<> all_gather(cohort::detail::ticket t, layout in, layout out, block_table keep) {
   if constexpr (sharing_transport<Transport>) {
-    if (may_be_at_once(t)) {
+    const auto make = [&](const layouts& where) {
       const int r = t.home->rank();
-      layouts where;
-      where.in = in;
-      where.out = out;
       detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, r, 1});
-      if (move_at_once(t, all_gather_move(where, r))) return operation<>::completed({});
-    }
+      return all_gather_move(where, r);
+    };
+    if (move_at_once(t, in, out, in.bytes(0, 1), make)) return operation<>::completed({});
   }
   return all_gather_in_frame<Transport>(std::move(t), in, out, std::move(keep));
 }

@@ -70,14 +70,10 @@ operation<> gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layout in
 template <transport::message_transport Transport>
 operation<> gather(cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes, block_table keep) {
   if constexpr (sharing_transport<Transport>) {
-    if (may_be_at_once(t)) {
-      layouts where;
-      where.in = in;
-      where.out = out;
-      if (move_at_once(t, gather_move(t.signature, t.home->rank(), where, block_bytes))) {
-        return operation<>::completed({});
-      }
-    }
+    const auto make = [&](const layouts& where) {
+      return gather_move(t.signature, t.home->rank(), where, block_bytes);
+    };
+    if (move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
   return gather_in_frame<Transport>(std::move(t), in, out, block_bytes, std::move(keep));
 }

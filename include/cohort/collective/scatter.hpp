@@ -60,14 +60,10 @@ operation<> scatter_in_frame([[maybe_unused]] cohort::detail::ticket t, layout i
 template <transport::message_transport Transport>
 operation<> scatter(cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes, block_table keep) {
   if constexpr (sharing_transport<Transport>) {
-    if (may_be_at_once(t)) {
-      layouts where;
-      where.in = in;
-      where.out = out;
-      if (move_at_once(t, scatter_move(t.signature, t.home->rank(), where, block_bytes))) {
-        return operation<>::completed({});
-      }
-    }
+    const auto make = [&](const layouts& where) {
+      return scatter_move(t.signature, t.home->rank(), where, block_bytes);
+    };
+    if (move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
   return scatter_in_frame<Transport>(std::move(t), in, out, block_bytes, std::move(keep));
 }

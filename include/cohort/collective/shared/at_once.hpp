@@ -8,16 +8,21 @@
 #include <cohort/operation.hpp>
 #include <cohort/transport/shm/window_step.hpp>
 
+#include <cstddef>
+
 namespace cohort::collective {
 
-/// Whether a call is carried out in the window, and nothing can interrupt it.
-[[nodiscard]] inline bool may_be_at_once(const cohort::detail::ticket& t) noexcept {
-  return t.signature.algorithm == algorithm::shared_memory && !t.chosen.stop.stop_possible();
+/// Longer blocks take so long that a frame makes no difference.
+inline constexpr std::size_t most_at_once = std::size_t{64} << 10;
+
+/// Whether a call is carried out in the window with short blocks, and nothing can interrupt it.
+[[nodiscard]] inline bool may_be_at_once(const cohort::detail::ticket& t, std::size_t bytes) noexcept {
+  return t.signature.algorithm == algorithm::shared_memory && bytes <= most_at_once && !t.chosen.stop.stop_possible();
 }
 
 /// One step of the window, tried once.
 ///
-/// Needs:    `may_be_at_once(t)`
+/// Needs:    `may_be_at_once`
 /// Lifetime: `t` stays where it is
 class step_at_once {
  public:

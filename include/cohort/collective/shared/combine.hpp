@@ -21,7 +21,7 @@ namespace cohort::collective {
 /// Errors: none: what the functor throws, it throws again in the frame
 [[nodiscard]] inline bool reduce_scatter_at_once(const cohort::detail::ticket& t, const layout& in, const layout& out,
                                                  std::size_t longest, const cohort::detail::reducer& op) {
-  if (!may_be_at_once(t) || op.prepare != nullptr) return false;
+  if (!may_be_at_once(t, longest) || op.prepare != nullptr) return false;
   const auto ranks = static_cast<std::size_t>(t.home->size());
   if (longest > reduce_scatter_chunk(t.home->window->slot_bytes(), ranks, op.element_bytes)) return false;
   operands sources(t.home->size());
@@ -97,7 +97,7 @@ task<> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size_t l
 [[nodiscard]] inline bool scan_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
                                        std::size_t count, const cohort::detail::reducer& op) {
   const std::size_t bytes = count * op.element_bytes;
-  if (!may_be_at_once(t) || bytes > whole_elements(t.home->window->slot_bytes(), op.element_bytes)) return false;
+  if (!may_be_at_once(t, bytes) || bytes > whole_elements(t.home->window->slot_bytes(), op.element_bytes)) return false;
   operands sources(t.home->size());
   step_at_once now(t);
   if (!now.begin()) return false;

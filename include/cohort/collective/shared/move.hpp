@@ -106,7 +106,8 @@ inline std::size_t check_sizes(const window_move& m, const transport::window_use
 /// Result: false: a frame must carry it out, from the beginning or from where this has left it
 [[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const window_move& m) {
   const int p = t.home->size();
-  if (!may_be_at_once(t) || !m.sizes_are_known || m.longest > m.chunk(p, t.home->window->slot_bytes())) return false;
+  if (!may_be_at_once(t, m.longest) || !m.sizes_are_known) return false;
+  if (m.longest > m.chunk(p, t.home->window->slot_bytes())) return false;
   step_at_once now(t);
   if (!now.begin()) return false;
   const transport::window_step& step = now.step();
@@ -122,6 +123,18 @@ inline std::size_t check_sizes(const window_move& m, const transport::window_use
   }
   now.end();
   return true;
+}
+
+/// The same of a collective that moves blocks of up to `bytes` between two layouts, which `make` turns into its move on
+/// this rank.
+template <class Make>
+[[nodiscard]] bool move_at_once(const cohort::detail::ticket& t, const layout& in, const layout& out, std::size_t bytes,
+                                const Make& make) {
+  if (!may_be_at_once(t, bytes)) return false;
+  layouts where;
+  where.in = in;
+  where.out = out;
+  return move_at_once(t, make(where));
 }
 
 /// Carries a move out. This rank's block for itself is not touched.

@@ -27,7 +27,7 @@ inline constexpr int few_ranks = 16;
                                          std::size_t count, const cohort::detail::reducer& op, int root) {
   const int p = t.home->size();
   const std::size_t bytes = count * op.element_bytes;
-  if (!may_be_at_once(t) || bytes > whole_vector_bytes(p) || p > few_ranks) return false;
+  if (!may_be_at_once(t, bytes) || bytes > whole_vector_bytes(p) || p > few_ranks) return false;
   step_at_once now(t);
   if (!now.begin()) return false;
   const transport::window_step& step = now.step();
