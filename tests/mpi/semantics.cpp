@@ -210,6 +210,87 @@ task<> throws(world_type world) {
   co_await check;
 }
 
+// --- long messages that nobody has asked for yet
+
+constexpr std::size_t long_count = std::size_t{1} << 18;
+
+/// The buffer is the caller's again although the receiver had heard of the message, and never asked.
+task<> long_send_dropped(world_type world) {
+  if (world.size() < 2) co_return;
+  if (world.rank() == 0) {
+    std::vector<int> v(long_count, 5);
+    { [[maybe_unused]] auto op = world.send(v, cohort::to{1}); }
+    std::vector<int>().swap(v);
+    co_return;
+  }
+  stand_by(world);
+  auto op = world.barrier();
+  auto check = fails(op, errc::aborted, {"rank 0 dropped send before it was complete"});
+  co_await check;
+}
+
+/// Both ends wait for the other to let go.
+task<> long_sends_cross(world_type world) {
+  if (world.size() < 2) co_return;
+  if (world.rank() > 1) {
+    stand_by(world);
+    co_return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  {
+    std::vector<int> v(long_count, 5);
+    auto op = world.send(v, cohort::to{1 - world.rank()}, cohort::timeout{300ms});
+    auto check = fails(op, errc::timed_out, {"send of rank"});
+    co_await check;
+  }
+  const auto took = std::chrono::steady_clock::now() - start;
+  expect(took < 2s, "both buffers to be given back before anybody loses patience");
+}
+
+task<> long_send_to_one_who_left(world_type world) {
+  if (world.size() < 2 || world.rank() == last(world)) co_return;
+  if (world.rank() == 0) {
+    std::vector<int> v(long_count, 5);
+    auto op = world.send(v, cohort::to{last(world)});
+    auto check = fails(op, errc::peer_lost, {"rank " + std::to_string(last(world)), "has left the world"});
+    co_await check;
+  } else {
+    stand_by(world);
+  }
+}
+
+/// More than may be on its way unasked, received the other way round: every message in its place, and probes see them.
+task<> more_than_the_window(world_type world) {
+  if (world.size() < 2) co_return;
+  constexpr int messages = 12;
+  if (world.rank() == 0) {
+    std::vector<std::vector<int>> out;
+    std::vector<cohort::operation<>> sends;
+    for (int i = 0; i < messages; ++i) {
+      out.emplace_back(i % 3 == 0 ? 10 : long_count, i);
+    }
+    for (int i = 0; i < messages; ++i) {
+      sends.push_back(world.send(out[static_cast<std::size_t>(i)], cohort::to{1}, cohort::tag{i / 2}));
+    }
+    for (auto& op : sends) co_await op;
+  } else if (world.rank() == 1) {
+    for (int label = messages / 2 - 1; label >= 0; --label) {
+      for (int i : {2 * label, 2 * label + 1}) {
+        auto probe = world.probe(cohort::from_any, cohort::tag{label});
+        const auto seen = co_await probe;
+        expect(seen.source == 0 && seen.tag == label && seen.count == (i % 3 == 0 ? 10 : long_count), "its header");
+        std::vector<int> in(long_count, -1);
+        auto op = i % 2 == 0 ? world.recv(in, cohort::from{0}, cohort::tag{label})
+                             : world.recv(in, cohort::from_any, cohort::tag{label});
+        const auto got = co_await op;
+        expect(got.count == seen.count && in.front() == i && in[got.count - 1] == i, "message " + std::to_string(i));
+      }
+    }
+  }
+  auto end = world.barrier();
+  co_await end;
+}
+
 // --- many at once
 
 int threads_here() {
@@ -351,6 +432,10 @@ const part parts[] = {
     {"leaves_early", leaves_early},
     {"waits_for_one_who_left", waits_for_one_who_left},
     {"throws", throws, 0, 1},
+    {"long_send_dropped", long_send_dropped},
+    {"long_sends_cross", long_sends_cross},
+    {"long_send_to_one_who_left", long_send_to_one_who_left},
+    {"more_than_the_window", more_than_the_window},
     {"many_at_once", many_at_once},
     {"groups", groups},
     {"one_group_fails", one_group_fails},

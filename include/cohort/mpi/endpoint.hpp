@@ -34,6 +34,9 @@ class mpi_endpoint final : public engine {
  public:
   /// A message of this many bytes or fewer is sent at once, and copied where it arrives.
   static constexpr std::size_t eager_limit = 3968;
+  /// Without the check, longer messages follow their headers at once while a receiver has no more than this of one
+  /// sender's to ask for: what MPI keeps of them meanwhile is bounded, whatever it takes for short.
+  static constexpr std::size_t window = std::size_t{4} << 20;
 
   /// Collective: every rank of `base` makes its own. `base` is duplicated and not used afterwards.
   ///
@@ -78,10 +81,17 @@ class mpi_endpoint final : public engine {
   struct transfer {
     request* owner = nullptr;  ///< null: nobody waits for it any more
     int peer = -1;
-    int tag = -1;  ///< of a receive: this rank's own
+    int tag = -1;
+    bool receives = false;
+    bool follows = false;  ///< its header, at once; else it has been asked for
     std::size_t size = 0;
     detail::mpi_bytes bytes{};
     detail::byte_buffer sink{};  ///< where the bytes of a receive that was given up go
+  };
+  struct unasked {
+    int source;
+    int tag;
+    std::size_t size;
   };
   struct outgoing {
     MPI_Request sent = MPI_REQUEST_NULL;
@@ -126,16 +136,34 @@ class mpi_endpoint final : public engine {
   [[nodiscard]] bool others_retired(const group& g) const;
   void post(int peer, const mpi_packet& p, const piece* pieces = nullptr, std::size_t n = 0);
   void post(int peer, mpi_packet p, const void* data, std::size_t bytes);
+  // long messages
+  void announce(request& send);
   void grant(request& receive, int source, std::uint64_t ticket);
+  void send_after_header(request& send);
+  void listen(request& receive, int source, int tag);
+  void sink(int source, int tag, std::size_t size);
+  void recalled(int source, int tag);
+  [[nodiscard]] bool recall(const transfer& t) noexcept;
+  void leave_unasked(const early_message& m);
+  [[nodiscard]] int take_tag();
+  [[nodiscard]] bool owns_tag(const transfer& t) const noexcept { return t.receives != t.follows; }
+  [[nodiscard]] MPI_Comm comm_of(const transfer& t) const noexcept { return t.follows ? control_ : data_; }
   void begin(transfer t, MPI_Request r);
   void let_go(std::size_t index) noexcept;
   void finish(std::size_t index, int code);
 
   // what arrives
   [[nodiscard]] bool take_arrivals();
+  [[nodiscard]] bool take_held();
+  template <class Taken>
+  [[nodiscard]] bool take_one(Taken taken);
+  void hear_recalls();
+  void listen_again();
   void handle(int source, const std::byte* data, std::size_t bytes);
   void on_eager(const envelope& header, const std::byte* data);
   void on_announce(const envelope& header, std::uint64_t ticket);
+  void on_follows(const envelope& header, int tag);
+  void on_unwanted(int source, int tag);
   void on_grant(int source, const mpi_packet& p);
   void on_revoke(int source, const mpi_packet& p);
   void on_retired(int source, const mpi_packet& p, const mpi_standing& last);
@@ -165,18 +193,26 @@ class mpi_endpoint final : public engine {
   MPI_Comm control_ = MPI_COMM_NULL;
   MPI_Comm data_ = MPI_COMM_NULL;
   int greatest_tag_ = 32767;
-  int next_tag_ = 0;
+  int next_tag_ = 1;  // 0 is that of headers
   std::vector<int> free_tags_{};
   matcher matcher_{};
 
   std::vector<std::byte> ring_{};
   std::array<MPI_Request, ring_size> arriving_{};
-  std::size_t head_ = 0;
+  std::deque<std::size_t> listening_{};  // slots of the ring, in the order in which they were posted
+  std::vector<std::size_t> taken_{};     // slots that have been read
+  struct held_packet {
+    int source;
+    std::vector<std::byte> bytes;
+  };
+  std::deque<held_packet> held_{};  // came while a buffer was waited for
   std::deque<outgoing> outgoing_{};
   std::vector<announced> announced_{};
   std::vector<std::uint32_t> free_announced_{};
   std::vector<transfer> transfers_{};
   std::vector<MPI_Request> transfer_requests_{};
+  std::vector<std::size_t> following_{};  // bytes on their way to each rank that it may not have asked for yet
+  std::vector<unasked> unasked_{};        // what follows a header whose communicator is gone here, or has failed
   std::vector<int> finished_{};
   std::vector<MPI_Status> statuses_{};
 
@@ -214,3 +250,4 @@ class mpi_endpoint final : public engine {
 #include <cohort/mpi/impl/faults.hpp>
 #include <cohort/mpi/impl/messages.hpp>
 #include <cohort/mpi/impl/native.hpp>
+#include <cohort/mpi/impl/transfers.hpp>

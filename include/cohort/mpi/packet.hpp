@@ -23,6 +23,9 @@ struct mpi_packet {
     announce,   ///< a long message, which waits to be asked for
     grant,      ///< the receiver of an announced message listens under tag `other`
     revoke,     ///< what was granted is not sent any more
+    follows,    ///< a long message whose bytes follow under tag `other`, which is the sender's: impl/transfers.hpp
+    recall,     ///< the sender of that one takes its buffer back: the receiver has MPI put the bytes somewhere else
+    unwanted,   ///< nobody will ask for that one any more
     fault,      ///< a communicator has failed: the text is behind the header
     query,      ///< how far is this communicator there?
     standing,   ///< the answer

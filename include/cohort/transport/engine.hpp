@@ -167,6 +167,8 @@ class engine : public std::enable_shared_from_this<engine> {
   }
 
   [[nodiscard]] const std::vector<group*>& groups() const noexcept { return groups_; }
+  /// Whether a coroutine can go on: then a turn should end soon.
+  [[nodiscard]] bool something_ready() const noexcept { return ready_head_ < ready_.size(); }
   bool run_ready();
   bool attend();
 

@@ -15,7 +15,7 @@ namespace cohort::transport {
 namespace detail_mpi {
 
 // The library's version up to the patch level, and that of the messages below.
-inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 1;
+inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 2;
 
 [[nodiscard]] inline int rank_in(MPI_Comm comm) {
   int rank = 0;
@@ -55,12 +55,11 @@ inline mpi_endpoint::mpi_endpoint(MPI_Comm base, native_check check)
   detail::check_mpi(MPI_Comm_get_attr(data_, MPI_TAG_UB, static_cast<void*>(&limit), &known), "MPI_Comm_get_attr");
   if (known != 0) greatest_tag_ = *static_cast<const int*>(limit);
   left_.resize(static_cast<std::size_t>(size()), false);
+  following_.resize(static_cast<std::size_t>(size()), 0);
   ring_.resize(slot_bytes * ring_size);
-  for (std::size_t i = 0; i < ring_size; ++i) {
-    detail::check_mpi(MPI_Irecv(ring_.data() + i * slot_bytes, static_cast<int>(slot_bytes), MPI_BYTE, MPI_ANY_SOURCE,
-                                0, control_, &arriving_[i]),
-                      "MPI_Irecv");
-  }
+  arriving_.fill(MPI_REQUEST_NULL);
+  for (std::size_t i = 0; i < ring_size; ++i) taken_.push_back(i);
+  listen_again();
 }
 
 inline mpi_endpoint::~mpi_endpoint() {
@@ -171,7 +170,7 @@ inline void mpi_endpoint::group_added(group& g) {
 }
 
 inline void mpi_endpoint::group_removed(group& g) {
-  matcher_.forget(g.context(), [](const early_message&) {});
+  matcher_.forget(g.context(), [this](const early_message& m) { leave_unasked(m); });
   verdicts_.erase(g.context());
   retirements& r = retired_[g.context()];
   r.own = true;

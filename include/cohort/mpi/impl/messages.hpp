@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Bodies of mpi/endpoint.hpp: what becomes of a send, of a receive, and of what arrives. A short message travels behind
-// its header. A long one is announced; its receiver listens for it and says so, and MPI moves it from buffer to buffer.
+// its header; of long ones impl/transfers.hpp.
 #pragma once
 
 #include <cohort/mpi/endpoint.hpp>
@@ -91,20 +91,10 @@ inline void mpi_endpoint::start_send(request& send) {
     post(send.peer, mpi_packet::of(mpi_packet::kind::eager, send.header), send.pieces, send.piece_count);
     return complete(send);
   }
-  std::uint32_t index = 0;
-  if (free_announced_.empty()) {
-    index = static_cast<std::uint32_t>(announced_.size());
-    announced_.emplace_back();
-  } else {
-    index = free_announced_.back();
-    free_announced_.pop_back();
+  if (check_ == native_check::never && following_[static_cast<std::size_t>(send.peer)] + send.header.bytes <= window) {
+    return send_after_header(send);
   }
-  announced_[index].send = &send;
-  send.ticket = std::uint64_t{announced_[index].generation} << 32 | index;
-  send.place = &announced_;
-  mpi_packet p = mpi_packet::of(mpi_packet::kind::announce, send.header);
-  p.ticket = send.ticket;
-  post(send.peer, p);
+  announce(send);
 }
 
 // --- receiving ---------------------------------------------------------------------------------------------
@@ -132,165 +122,69 @@ inline void mpi_endpoint::start_receive(request& receive) {
   const std::unique_ptr<early_message> early = matcher_.take_early(receive);
   if (early == nullptr) return start_posted(receive);
   if (auto wrong = accept_delivery(receive.owner->owner->home(), early->header, receive)) {
+    leave_unasked(*early);
     return refuse(receive, early->header.source, wrong->code, std::move(wrong->text));
   }
   receive.header = early->header;
+  if (early->origin != nullptr) return listen(receive, early->header.source, static_cast<int>(early->ticket));
   if (early->header.bytes > eager_limit) return grant(receive, early->header.source, early->ticket);
   scatter_into(receive, 0, early->payload.data(), static_cast<std::size_t>(early->header.bytes));
   scratch().give_back(std::move(early->payload));
   complete(receive);
 }
 
-/// Listens for the bytes of an announced message, then asks for them.
-inline void mpi_endpoint::grant(request& receive, int source, std::uint64_t ticket) {
-  transfer t;
-  t.owner = &receive;
-  t.peer = source;
-  if (free_tags_.empty()) {
-    if (next_tag_ > greatest_tag_) throw error(errc::limit_exceeded, "more long messages at a time than MPI has tags");
-    t.tag = next_tag_++;
-  } else {
-    t.tag = free_tags_.back();
-    free_tags_.pop_back();
+// --- what arrives ------------------------------------------------------------------------------------------
+
+/// Listens in every slot that has been read. Not at once when one has been: what came is waited for.
+inline void mpi_endpoint::listen_again() {
+  for (const std::size_t slot : taken_) {
+    detail::check_mpi(MPI_Irecv(ring_.data() + slot * slot_bytes, static_cast<int>(slot_bytes), MPI_BYTE,
+                                MPI_ANY_SOURCE, 0, control_, &arriving_[slot]),
+                      "MPI_Irecv");
+    listening_.push_back(slot);
   }
-  t.size = static_cast<std::size_t>(receive.header.bytes);
-  t.bytes = detail::mpi_bytes::of_runs(receive.pieces, receive.piece_count);
-  mpi_packet p = mpi_packet::of(mpi_packet::kind::grant);
-  p.ticket = ticket;
-  p.other = static_cast<std::uint64_t>(t.tag);
-  MPI_Request r = MPI_REQUEST_NULL;
-  detail::check_mpi(MPI_Irecv(t.bytes.address, t.bytes.count, t.bytes.type, source, t.tag, data_, &r), "MPI_Irecv");
-  begin(std::move(t), r);
-  post(source, p);
+  taken_.clear();
 }
 
-// --- long messages on their way ----------------------------------------------------------------------------
-
-inline void mpi_endpoint::begin(transfer t, MPI_Request r) {
-  if (t.owner != nullptr) {
-    t.owner->place = &transfers_;
-    t.owner->ticket = transfers_.size();
-  }
-  transfers_.push_back(std::move(t));
-  transfer_requests_.push_back(r);
-}
-
-/// Takes a transfer out of the list; MPI has let go of it.
-inline void mpi_endpoint::finish(std::size_t index, int code) {
-  transfer done = std::move(transfers_[index]);
-  if (done.tag >= 0) free_tags_.push_back(done.tag);
-  if (index + 1 < transfers_.size()) {
-    transfers_[index] = std::move(transfers_.back());
-    transfer_requests_[index] = transfer_requests_.back();
-    if (transfers_[index].owner != nullptr) transfers_[index].owner->ticket = index;
-  }
-  transfers_.pop_back();
-  transfer_requests_.pop_back();
-  if (done.owner == nullptr) return scratch().give_back(std::move(done.sink));
-  if (code == MPI_SUCCESS) return complete(*done.owner);
-  done.owner->place = nullptr;
-  refuse(*done.owner, done.peer, detail::mpi_condition(code), detail::mpi_sentence(code, "a message by MPI"));
-}
-
-inline bool mpi_endpoint::settle_transfers() {
-  finished_.resize(transfers_.size());
-  statuses_.resize(transfers_.size());
-  int count = 0;
-  const int code = MPI_Testsome(static_cast<int>(transfers_.size()), transfer_requests_.data(), &count,
-                                finished_.data(), statuses_.data());
-  if (code != MPI_ERR_IN_STATUS) detail::check_mpi(code, "MPI_Testsome");
-  if (count == MPI_UNDEFINED || count == 0) return false;
-  // From the back: what takes a finished one's place has been dealt with.
-  finished_.resize(static_cast<std::size_t>(count));
-  std::vector<std::pair<std::size_t, int>> ended;
-  for (std::size_t i = 0; i < finished_.size(); ++i) {
-    ended.emplace_back(finished_[i], code == MPI_ERR_IN_STATUS ? statuses_[i].MPI_ERROR : MPI_SUCCESS);
-  }
-  std::sort(ended.begin(), ended.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  // A refusal may give up other transfers, and so change the list: first the list, then what comes of it.
-  std::vector<std::pair<request*, int>> failed;
-  for (const auto& [index, result] : ended) {
-    if (result != MPI_SUCCESS && transfers_[index].owner != nullptr) {
-      failed.emplace_back(transfers_[index].owner, result);
-      transfers_[index].owner->place = nullptr;
-      transfers_[index].owner = nullptr;
-    }
-    finish(index, MPI_SUCCESS);
-  }
-  for (const auto& [r, result] : failed) {
-    if (!r->complete) {
-      refuse(*r, r->peer, detail::mpi_condition(result), detail::mpi_sentence(result, "a message by MPI"));
-    }
-  }
+/// Hands over the next message there is.
+template <class Taken>
+inline bool mpi_endpoint::take_one(Taken taken) {
+  if (listening_.empty()) return false;
+  // Messages match receives in the order in which these were posted: the oldest is always the next.
+  const std::size_t slot = listening_.front();
+  int there = 0;
+  MPI_Status status{};
+  detail::check_mpi(MPI_Test(&arriving_[slot], &there, &status), "MPI_Test");
+  if (there == 0) return false;
+  int bytes = 0;
+  detail::check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+  listening_.pop_front();
+  taken(status.MPI_SOURCE, ring_.data() + slot * slot_bytes, static_cast<std::size_t>(std::max(bytes, 0)));
+  taken_.push_back(slot);
   return true;
 }
 
-/// Nobody waits for this transfer any more, and its buffer is about to go: MPI must not touch that again.
-inline void mpi_endpoint::let_go(std::size_t index) noexcept {
-  transfer& t = transfers_[index];
-  MPI_Request& r = transfer_requests_[index];
-  t.owner = nullptr;
-  const bool receives = t.tag >= 0;
-  if (receives) MPI_Cancel(&r);
-  const auto until = clock::now() + patience;
-  int done = 0;
-  MPI_Status status{};
-  while (done == 0) {
-    if (MPI_Test(&r, &done, &status) != MPI_SUCCESS) break;
-    if (done == 0 && clock::now() >= until) return;  // the peer is stuck: MPI keeps the buffer
-    if (done == 0) ::sched_yield();
-  }
-  int cancelled = 0;
-  if (receives && done != 0) MPI_Test_cancelled(&status, &cancelled);
-  if (cancelled == 0) return finish(index, MPI_SUCCESS);
-  // The sender has been asked for the bytes and may send them: they need a place where they do no harm.
-  try {
-    t.sink = scratch().take(t.size);
-    t.bytes = detail::mpi_bytes::of(t.sink.data(), t.size);
-    detail::check_mpi(MPI_Irecv(t.bytes.address, t.bytes.count, t.bytes.type, t.peer, t.tag, data_, &r), "MPI_Irecv");
-  } catch (...) {
-    finish(index, MPI_SUCCESS);
-  }
+/// What came while a buffer was waited for.
+inline bool mpi_endpoint::take_held() {
+  if (held_.empty()) return false;
+  const held_packet next = std::move(held_.front());
+  held_.pop_front();
+  handle(next.source, next.bytes.data(), next.bytes.size());
+  return true;
 }
-
-inline void mpi_endpoint::withdraw(request& r) {
-  if (r.place == nullptr) return;
-  if (r.place == &matcher_) {
-    matcher_.withdraw(r);
-  } else if (r.place == &announced_) {
-    const auto index = static_cast<std::uint32_t>(r.ticket);
-    announced_[index].send = nullptr;
-    ++announced_[index].generation;
-    free_announced_.push_back(index);
-  } else if (r.place == &transfers_) {
-    let_go(static_cast<std::size_t>(r.ticket));
-  } else {
-    give_up(*static_cast<native_turn*>(r.place));
-  }
-  r.place = nullptr;
-}
-
-// --- what arrives ------------------------------------------------------------------------------------------
 
 inline bool mpi_endpoint::take_arrivals() {
-  // Bounded, so that a flood of messages does not keep the coroutines from running.
+  // Bounded, so that a flood of messages does not keep the coroutines from running; and none is looked for while one
+  // of these has all it waited for.
   constexpr int most = 64;
   int taken = 0;
-  while (taken < most) {
-    int there = 0;
-    MPI_Status status{};
-    // Messages match receives in the order in which these were posted: the oldest is always the next.
-    detail::check_mpi(MPI_Test(&arriving_[head_], &there, &status), "MPI_Test");
-    if (there == 0) break;
-    int bytes = 0;
-    detail::check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-    std::byte* const slot = ring_.data() + head_ * slot_bytes;
-    handle(status.MPI_SOURCE, slot, static_cast<std::size_t>(std::max(bytes, 0)));
-    detail::check_mpi(
-        MPI_Irecv(slot, static_cast<int>(slot_bytes), MPI_BYTE, MPI_ANY_SOURCE, 0, control_, &arriving_[head_]),
-        "MPI_Irecv");
-    head_ = (head_ + 1) % ring_size;
+  while (taken < most && take_held()) ++taken;
+  if (!held_.empty()) return true;
+  if (!taken_.empty()) listen_again();
+  const auto take = [this](int source, const std::byte* data, std::size_t bytes) { handle(source, data, bytes); };
+  while (taken < most && !something_ready() && take_one(take)) {
     ++taken;
+    if (listening_.size() < ring_size / 2) listen_again();
   }
   return taken > 0;
 }
@@ -311,13 +205,18 @@ inline void mpi_endpoint::handle(int source, const std::byte* data, std::size_t 
   if (p.what == 0 || p.what > mpi_packet::last) return garbled("an unknown packet");
   const std::byte* const payload = data + sizeof p;
   const std::size_t behind = bytes - sizeof p;
+  const bool tags_fit = p.other >= 1 && p.other <= static_cast<std::uint64_t>(greatest_tag_);
   using kind = mpi_packet::kind;
   const auto what = static_cast<kind>(p.what);
   const bool carries = what == kind::eager || what == kind::fault || what == kind::standing || what == kind::retired;
   if (behind != (carries ? p.bytes : 0)) return garbled("a packet with another length than it says");
+  if (what == kind::follows && (p.bytes > window || !tags_fit)) return garbled("a header that nothing can follow");
   switch (what) {
     case kind::eager: return on_eager(p.header(source), payload);
     case kind::announce: return on_announce(p.header(source), p.ticket);
+    case kind::follows: return on_follows(p.header(source), static_cast<int>(p.other));
+    case kind::recall: return recalled(source, static_cast<int>(p.other));
+    case kind::unwanted: return on_unwanted(source, static_cast<int>(p.other));
     case kind::grant: return on_grant(source, p);
     case kind::revoke: return on_revoke(source, p);
     case kind::fault:
@@ -374,44 +273,6 @@ inline void mpi_endpoint::on_announce(const envelope& header, std::uint64_t tick
   early->header = header;
   early->ticket = ticket;
   keep_early(*this, matcher_, std::move(early));
-}
-
-inline void mpi_endpoint::on_grant(int source, const mpi_packet& p) {
-  const auto index = static_cast<std::uint32_t>(p.ticket);
-  const auto generation = static_cast<std::uint32_t>(p.ticket >> 32);
-  if (p.other > static_cast<std::uint64_t>(greatest_tag_)) return;
-  const bool wanted = index < announced_.size() && announced_[index].generation == generation &&
-                      announced_[index].send != nullptr && announced_[index].send->peer == source;
-  if (!wanted) {
-    mpi_packet sorry = mpi_packet::of(mpi_packet::kind::revoke);
-    sorry.other = p.other;
-    return post(source, sorry);
-  }
-  request& send = *announced_[index].send;
-  withdraw(send);
-  transfer t;
-  t.owner = &send;
-  t.peer = source;
-  t.bytes = detail::mpi_bytes::of_runs(send.pieces, send.piece_count);
-  MPI_Request r = MPI_REQUEST_NULL;
-  detail::check_mpi(
-      MPI_Isend(t.bytes.address, t.bytes.count, t.bytes.type, source, static_cast<int>(p.other), data_, &r),
-      "MPI_Isend");
-  begin(std::move(t), r);
-}
-
-// What was granted does not come: the sender has given it up, and why travels on its own.
-inline void mpi_endpoint::on_revoke(int source, const mpi_packet& p) {
-  for (std::size_t i = 0; i < transfers_.size(); ++i) {
-    if (transfers_[i].peer != source || transfers_[i].tag < 0 ||
-        static_cast<std::uint64_t>(transfers_[i].tag) != p.other)
-      continue;
-    if (transfers_[i].owner != nullptr) transfers_[i].owner->place = nullptr;
-    transfers_[i].owner = nullptr;
-    MPI_Cancel(&transfer_requests_[i]);
-    MPI_Wait(&transfer_requests_[i], MPI_STATUS_IGNORE);
-    return finish(i, MPI_SUCCESS);
-  }
 }
 
 }  // namespace cohort::transport
