@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -291,6 +293,64 @@ task<> more_than_the_window(world_type world) {
   co_await end;
 }
 
+// --- memory of a device, as far as there need be none
+
+static_assert(cohort::takes_device_memory(cohort::mpi_cuda_support::yes, cohort::mpi_device_memory::as_mpi_can));
+static_assert(!cohort::takes_device_memory(cohort::mpi_cuda_support::yes, cohort::mpi_device_memory::staged));
+static_assert(!cohort::takes_device_memory(cohort::mpi_cuda_support::no, cohort::mpi_device_memory::as_mpi_can));
+static_assert(!cohort::takes_device_memory(cohort::mpi_cuda_support::unasked, cohort::mpi_device_memory::as_mpi_can));
+static_assert(cohort::transport::moves_device_memory<cohort::transport::mpi_endpoint>);
+
+int copies = 0;
+void counted_copy(void* to, const void* from, std::size_t bytes) {
+  ++copies;
+  std::memcpy(to, from, bytes);
+}
+
+cohort::transport::mpi_endpoint& endpoint_of(const world_type& world) {
+  return static_cast<cohort::transport::mpi_endpoint&>(world.calls().state()->engine());
+}
+
+/// What the library says of CUDA decides; and short messages from and to memory that is lent are copied by what came
+/// with it.
+task<> device_memory(world_type world) {
+  auto& beneath = endpoint_of(world);
+  const bool aware = beneath.cuda_support() == cohort::mpi_cuda_support::yes;
+  const char* const forced = std::getenv("COHORT_MPI_DEVICE");
+  const bool staged = forced != nullptr && std::string_view(forced) == "staged";
+  expect(beneath.takes_device_memory() == (aware && !staged), "the library's word, or the user's");
+  if (world.rank() == 0) {
+    std::printf("this MPI library is %s: messages in device memory %s\n",
+                std::string(cohort::name(beneath.cuda_support())).c_str(),
+                beneath.takes_device_memory() ? "go to it as they are" : "are staged through pinned memory");
+  }
+  cohort::mpi_options options;
+  options.device_memory = cohort::mpi_device_memory::staged;
+  const auto other = cohort::connect<cohort::mpi>(options);
+  expect(!endpoint_of(other).takes_device_memory(), "staged where that is asked for");
+
+  if (world.size() > 1 && world.rank() < 2) {
+    for (const std::size_t count : {std::size_t{10}, std::size_t{50000}}) {
+      std::vector<int> mine(count, world.rank() + 1);
+      std::vector<int> theirs(count, -1);
+      const cohort::transport::device_range both[] = {
+          {reinterpret_cast<const std::byte*>(mine.data()), mine.size() * sizeof(int), &counted_copy},
+          {reinterpret_cast<const std::byte*>(theirs.data()), theirs.size() * sizeof(int), &counted_copy}};
+      for (const auto& each : both) beneath.device_memory().add(each);
+      copies = 0;
+      const int peer = 1 - world.rank();
+      auto op = world.exchange(mine, cohort::to{peer}, theirs, cohort::from{peer});
+      co_await op;
+      for (const auto& each : both) beneath.device_memory().remove(each);
+      expect(theirs == std::vector<int>(count, peer + 1), "the other's numbers");
+      expect(copies == (count == 10 ? 2 : 0), "a short message to be copied twice and a long one never");
+      expect(beneath.device_memory().empty(), "nothing to be lent any more");
+    }
+  }
+  auto end = world.barrier();
+  co_await end;
+}
+
 // --- many at once
 
 int threads_here() {
@@ -436,6 +496,7 @@ const part parts[] = {
     {"long_sends_cross", long_sends_cross},
     {"long_send_to_one_who_left", long_send_to_one_who_left},
     {"more_than_the_window", more_than_the_window},
+    {"device_memory", device_memory},
     {"many_at_once", many_at_once},
     {"groups", groups},
     {"one_group_fails", one_group_fails},

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // Device buffers over any communicator of the host: copied to pinned memory, given to the call there, and copied back, in
 // the order of a stream. For ranks that share a GPU, for machines without NCCL, and for calls that NCCL does not have.
+// Messages over a library that moves memory of a device itself, as a CUDA-aware MPI does, are given to it as they are.
 #pragma once
 
 #include <cohort/awaitable.hpp>
 #include <cohort/gpu/buffer.hpp>
 #include <cohort/gpu/on_host.hpp>
 #include <cohort/task.hpp>
+#include <cohort/transport/device_memory.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -77,6 +79,28 @@ class staging_party final : public device_party {
   event_pool events_{};
 };
 
+/// Buffers of a device that a transport has in its hands while this lives.
+template <transport::moves_device_memory Transport>
+class lent_memory {
+ public:
+  lent_memory(Transport& to, std::vector<transport::device_range> all) : to_(&to), all_(std::move(all)) {
+    for (const transport::device_range& r : all_) to_->device_memory().add(r);
+  }
+  lent_memory(const lent_memory&) = delete;
+  lent_memory& operator=(const lent_memory&) = delete;
+  ~lent_memory() {
+    for (const transport::device_range& r : all_) to_->device_memory().remove(r);
+  }
+
+ private:
+  Transport* to_;
+  std::vector<transport::device_range> all_;
+};
+
+inline void copy_on_device_or_host(void* to, const void* from, std::size_t bytes) {
+  check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy of a message");
+}
+
 }  // namespace detail
 
 /// Calls of a communicator of the host on buffers of a device.
@@ -124,7 +148,46 @@ class host_staging {
     }
   }
 
+  /// The same for a call of `world` that only sends and receives (send, recv, exchange): where the library beneath moves
+  /// memory of a device itself, the call is given the buffers as they are, and nothing is staged. Over mpi that is so if
+  /// MPI says so, unless COHORT_MPI_DEVICE=staged or mpi_options::device_memory says otherwise.
+  ///
+  /// Result, Completes, Errors, Lifetime: as `through`
+  /// Needs:     `call` makes one call of `world`, and nothing on the host looks into the buffers
+  /// Cost:      direct: the host waits for the stream; messages of at most 3968 bytes are copied by cudaMemcpy
+  template <class Communicator, class Call, class... T>
+  task<call_result<Call, T...>> messages(on where, const Communicator& world, Call call, staged_buffer<T>... buffers) {
+    using transport_type = typename Communicator::backend_type::transport_type;
+    if constexpr (transport::moves_device_memory<transport_type>) {
+      auto& beneath = static_cast<transport_type&>(world.calls().state()->engine());
+      if (beneath.takes_device_memory()) {
+        detail::refuse_while_capturing(here(where), "host_staging");
+        co_await on_host(here(where));
+        const detail::lent_memory<transport_type> lent(beneath, {range_of(buffers)...});
+        auto operation = call(std::span<T>(buffers.where.data(), buffers.where.size())...);
+        if constexpr (std::is_void_v<call_result<Call, T...>>) {
+          co_await operation;
+          co_return;
+        } else {
+          call_result<Call, T...> value = co_await operation;
+          co_return value;
+        }
+      }
+    }
+    auto staged = through(where, std::move(call), buffers...);
+    if constexpr (std::is_void_v<call_result<Call, T...>>) {
+      co_await staged;
+    } else {
+      call_result<Call, T...> value = co_await staged;
+      co_return value;
+    }
+  }
+
  private:
+  template <class T>
+  [[nodiscard]] static transport::device_range range_of(const staged_buffer<T>& b) noexcept {
+    return {reinterpret_cast<const std::byte*>(b.where.data()), b.where.size_bytes(), &detail::copy_on_device_or_host};
+  }
   [[nodiscard]] stream_ordered here(on where) const { return {party_, where.stream, "host_staging"}; }
 
   /// Room for all buffers, each on a cache line of its own.

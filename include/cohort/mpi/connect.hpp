@@ -6,6 +6,7 @@
 #include <cohort/communicator.hpp>
 #include <cohort/impl/use_tuning.hpp>
 #include <cohort/launch.hpp>
+#include <cohort/mpi/device_memory.hpp>
 #include <cohort/mpi/header.hpp>
 #include <cohort/mpi/library.hpp>
 #include <cohort/mpi/selection.hpp>
@@ -30,12 +31,16 @@ struct mpi_options {
   /// they differ nor be left again. The schedules over MPI's messages check every message in any case.
   transport::native_check check = transport::native_check::always;
 
+  /// Buffers of a device in messages: gpu/staging.hpp.
+  mpi_device_memory device_memory = mpi_device_memory::as_mpi_can;
+
   mpi_options() = default;
 };
 
 /// The options that this process's environment gives.
 ///
-/// Result: COHORT_TIMEOUT (seconds), COHORT_ALGORITHMS, COHORT_TUNING, COHORT_MPI_CHECK (always or never)
+/// Result: COHORT_TIMEOUT (seconds), COHORT_ALGORITHMS, COHORT_TUNING, COHORT_MPI_CHECK (always or never),
+///         COHORT_MPI_DEVICE (auto or staged)
 /// Errors: errc::bad_environment naming the variable
 [[nodiscard]] inline mpi_options mpi_options_from_environment(const environment& env = environment{}) {
   mpi_options o;
@@ -56,6 +61,12 @@ struct mpi_options {
     }
     o.check = *text == "never" ? transport::native_check::never : transport::native_check::always;
   }
+  if (const auto text = env.get("COHORT_MPI_DEVICE")) {
+    if (*text != "auto" && *text != "staged") {
+      throw error(errc::bad_environment, "COHORT_MPI_DEVICE=" + detail::quoted(*text) + ": expected auto or staged");
+    }
+    o.device_memory = *text == "staged" ? mpi_device_memory::staged : mpi_device_memory::as_mpi_can;
+  }
   return o;
 }
 
@@ -68,7 +79,7 @@ struct mpi_options {
 template <std::same_as<mpi> Backend>
 [[nodiscard]] communicator<Backend> connect(MPI_Comm adopted, const mpi_options& o) {
   detail::require_mpi();
-  auto endpoint = std::make_shared<transport::mpi_endpoint>(adopted, o.check);
+  auto endpoint = std::make_shared<transport::mpi_endpoint>(adopted, o.check, o.device_memory);
   std::vector<int> members(static_cast<std::size_t>(endpoint->size()));
   for (std::size_t r = 0; r < members.size(); ++r) members[r] = static_cast<int>(r);
   const int rank = endpoint->rank();

@@ -5,11 +5,13 @@
 
 #include <cohort/detail/byte_buffer.hpp>
 #include <cohort/mpi/datatype.hpp>
+#include <cohort/mpi/device_memory.hpp>
 #include <cohort/mpi/header.hpp>
 #include <cohort/mpi/native_turn.hpp>
 #include <cohort/mpi/packet.hpp>
 #include <cohort/mpi/reduction.hpp>
 #include <cohort/transport/arrival.hpp>
+#include <cohort/transport/device_memory.hpp>
 #include <cohort/transport/engine.hpp>
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/verdict.hpp>
@@ -41,7 +43,7 @@ class mpi_endpoint final : public engine {
   /// Collective: every rank of `base` makes its own. `base` is duplicated and not used afterwards.
   ///
   /// Errors: version_mismatch, or what MPI says
-  mpi_endpoint(MPI_Comm base, native_check check);
+  mpi_endpoint(MPI_Comm base, native_check check, mpi_device_memory wanted = mpi_device_memory::as_mpi_can);
   inline ~mpi_endpoint() override;
 
   [[nodiscard]] std::string host() const override { return host_; }
@@ -52,6 +54,11 @@ class mpi_endpoint final : public engine {
   inline void entered(const call& c) override;
   /// Waits until every rank has left. False when the deadline came first.
   bool wait_until_all_left(clock::time_point deadline);
+
+  // --- memory of a device: transport/device_memory.hpp
+  [[nodiscard]] mpi_cuda_support cuda_support() const noexcept { return cuda_support_; }
+  [[nodiscard]] bool takes_device_memory() const noexcept { return takes_device_memory_; }
+  [[nodiscard]] device_ranges& device_memory() noexcept { return device_memory_; }
 
   // --- collectives of MPI's own: native_turn.hpp and native.hpp
   [[nodiscard]] native_check check() const noexcept { return check_; }
@@ -136,6 +143,7 @@ class mpi_endpoint final : public engine {
   [[nodiscard]] bool others_retired(const group& g) const;
   void post(int peer, const mpi_packet& p, const piece* pieces = nullptr, std::size_t n = 0);
   void post(int peer, mpi_packet p, const void* data, std::size_t bytes);
+  void put(const request& receive, const std::byte* from, std::size_t bytes);
   // long messages
   void announce(request& send);
   void grant(request& receive, int source, std::uint64_t ticket);
@@ -190,6 +198,9 @@ class mpi_endpoint final : public engine {
 
   std::string host_;
   native_check check_;
+  mpi_cuda_support cuda_support_;
+  bool takes_device_memory_;
+  device_ranges device_memory_{};
   MPI_Comm control_ = MPI_COMM_NULL;
   MPI_Comm data_ = MPI_COMM_NULL;
   int greatest_tag_ = 32767;

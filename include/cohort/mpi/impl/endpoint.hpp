@@ -36,8 +36,12 @@ inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MI
 
 }  // namespace detail_mpi
 
-inline mpi_endpoint::mpi_endpoint(MPI_Comm base, native_check check)
-    : engine(detail_mpi::rank_in(base), detail_mpi::size_of(base)), host_(detail::host_name()), check_(check) {
+inline mpi_endpoint::mpi_endpoint(MPI_Comm base, native_check check, mpi_device_memory wanted)
+    : engine(detail_mpi::rank_in(base), detail_mpi::size_of(base)),
+      host_(detail::host_name()),
+      check_(check),
+      cuda_support_(ask_mpi_for_cuda()),
+      takes_device_memory_(cohort::takes_device_memory(cuda_support_, wanted)) {
   control_ = detail_mpi::copy_of(base);
   data_ = detail_mpi::copy_of(base);
   int versions[2] = {detail_mpi::protocol, -detail_mpi::protocol};

@@ -65,7 +65,7 @@ inline void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* piece
   std::memcpy(into, &p, sizeof p);
   into += sizeof p;
   for (std::size_t i = 0; i < n; ++i) {
-    if (pieces[i].bytes > 0) std::memcpy(into, pieces[i].data, pieces[i].bytes);
+    if (pieces[i].bytes > 0) device_memory_.copy(into, pieces[i].data, pieces[i].bytes);
     into += pieces[i].bytes;
   }
   const auto whole = static_cast<int>(sizeof p + bytes);
@@ -99,6 +99,17 @@ inline void mpi_endpoint::start_send(request& send) {
 
 // --- receiving ---------------------------------------------------------------------------------------------
 
+/// A short message into the buffer of its receive.
+inline void mpi_endpoint::put(const request& receive, const std::byte* from, std::size_t bytes) {
+  if (device_memory_.empty()) return scatter_into(receive, 0, from, bytes);
+  for (std::size_t i = 0; i < receive.piece_count && bytes > 0; ++i) {
+    const std::size_t part = std::min(bytes, receive.pieces[i].bytes);
+    if (part > 0) device_memory_.copy(receive.pieces[i].data, from, part);
+    from += part;
+    bytes -= part;
+  }
+}
+
 inline void mpi_endpoint::start_posted(request& receive) {
   const group& g = receive.owner->owner->home();
   const bool nobody = receive.peer < 0 ? others_retired(g) : has_retired(g.context(), receive.peer);
@@ -128,7 +139,7 @@ inline void mpi_endpoint::start_receive(request& receive) {
   receive.header = early->header;
   if (early->origin != nullptr) return listen(receive, early->header.source, static_cast<int>(early->ticket));
   if (early->header.bytes > eager_limit) return grant(receive, early->header.source, early->ticket);
-  scatter_into(receive, 0, early->payload.data(), static_cast<std::size_t>(early->header.bytes));
+  put(receive, early->payload.data(), static_cast<std::size_t>(early->header.bytes));
   scratch().give_back(std::move(early->payload));
   complete(receive);
 }
@@ -253,7 +264,7 @@ inline void mpi_endpoint::handle(int source, const std::byte* data, std::size_t 
 inline void mpi_endpoint::on_eager(const envelope& header, const std::byte* data) {
   const auto bytes = static_cast<std::size_t>(header.bytes);
   if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr) {
-    scatter_into(*receive, 0, data, bytes);
+    put(*receive, data, bytes);
     return complete(*receive);
   }
   // Nobody will ask for it any more.
