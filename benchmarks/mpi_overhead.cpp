@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What cohort costs over MPI: the same operation by raw calls of MPI and through communicator<mpi>, interleaved in one
 // run, medians of blocks, and the median and quartiles of what the turns say one by one of cohort against each.
-// mpirun -n P mpi_overhead [REPETITIONS [BYTES...]]
+// mpirun -n P mpi_overhead [all_reduce|broadcast|barrier|ping-pong] [REPETITIONS [BYTES...]]
 #include <cohort/backend/mpi.hpp>
 #include <cohort/cohort.hpp>
 
@@ -86,94 +86,154 @@ void through_cohort(cohort::communicator<cohort::mpi>& world, buffers& b, int ca
   for (int i = 0; i < calls; ++i) world.all_reduce(b.in, b.out, cohort::sum{}).wait();
 }
 
-void ping_pong(cohort::communicator<cohort::mpi>& world, buffers& b, int calls) {
+void blocking_broadcast(cohort::communicator<cohort::mpi>& world, buffers& b, int calls) {
+  const int n = static_cast<int>(b.in.size());
+  for (int i = 0; i < calls; ++i) MPI_Bcast(b.in.data(), n, MPI_FLOAT, i % world.size(), MPI_COMM_WORLD);
+}
+void nonblocking_broadcast(cohort::communicator<cohort::mpi>& world, buffers& b, int calls) {
   const int n = static_cast<int>(b.in.size());
   for (int i = 0; i < calls; ++i) {
-    if (world.rank() == 0) {
-      MPI_Send(b.in.data(), n, MPI_FLOAT, 1, 0, MPI_COMM_WORLD);
-      MPI_Recv(b.out.data(), n, MPI_FLOAT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    } else if (world.rank() == 1) {
-      MPI_Recv(b.out.data(), n, MPI_FLOAT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      MPI_Send(b.in.data(), n, MPI_FLOAT, 0, 0, MPI_COMM_WORLD);
-    }
+    MPI_Request r;
+    MPI_Ibcast(b.in.data(), n, MPI_FLOAT, i % world.size(), MPI_COMM_WORLD, &r);
+    wait_for(r);
   }
 }
-void cohort_ping_pong(cohort::communicator<cohort::mpi>& world, buffers& b, int calls) {
-  for (int i = 0; i < calls; ++i) {
-    if (world.rank() == 0) {
-      world.send(b.in, cohort::to{1}).wait();
-      world.recv(b.out, cohort::from{1}).wait();
-    } else if (world.rank() == 1) {
-      world.recv(b.out, cohort::from{0}).wait();
-      world.send(b.in, cohort::to{0}).wait();
-    }
-  }
+// From one rank after the other: a root that need not wait for anybody would run ahead.
+void cohort_broadcast(cohort::communicator<cohort::mpi>& world, buffers& b, int calls) {
+  for (int i = 0; i < calls; ++i) world.broadcast(b.in, cohort::root{i % world.size()}).wait();
 }
 
-void compare(cohort::communicator<cohort::mpi>& world, const std::vector<contender>& all, std::size_t bytes,
-             int repetitions, const char* setting) {
-  buffers b(bytes);
-  std::vector<std::vector<double>> times(all.size());
-  int calls = 1;
-  const auto set_up = [&](const contender& c) {
-    if (c.run == through_cohort) world.algorithms().override_with(setting);
+void blocking_barrier(cohort::communicator<cohort::mpi>&, buffers&, int calls) {
+  for (int i = 0; i < calls; ++i) MPI_Barrier(MPI_COMM_WORLD);
+}
+void nonblocking_barrier(cohort::communicator<cohort::mpi>&, buffers&, int calls) {
+  for (int i = 0; i < calls; ++i) {
+    MPI_Request r;
+    MPI_Ibarrier(MPI_COMM_WORLD, &r);
+    wait_for(r);
+  }
+}
+void cohort_barrier(cohort::communicator<cohort::mpi>& world, buffers&, int calls) {
+  for (int i = 0; i < calls; ++i) world.barrier().wait();
+}
+
+/// There and back between ranks 0 and 1.
+template <class Send, class Receive>
+void ping_pong(const cohort::communicator<cohort::mpi>& world, int calls, Send send, Receive receive) {
+  if (world.rank() > 1) return;
+  const int peer = 1 - world.rank();
+  for (int i = 0; i < calls; ++i) {
+    if (world.rank() == 0) send(peer);
+    receive(peer);
+    if (world.rank() == 1) send(peer);
+  }
+}
+void blocking_messages(cohort::communicator<cohort::mpi>& world, buffers& b, int calls) {
+  const int n = static_cast<int>(b.in.size());
+  const auto send = [&](int peer) { MPI_Send(b.in.data(), n, MPI_FLOAT, peer, 0, MPI_COMM_WORLD); };
+  const auto receive = [&](int peer) {
+    MPI_Recv(b.out.data(), n, MPI_FLOAT, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   };
+  ping_pong(world, calls, send, receive);
+}
+void nonblocking_messages(cohort::communicator<cohort::mpi>& world, buffers& b, int calls) {
+  const int n = static_cast<int>(b.in.size());
+  MPI_Request r;
+  const auto send = [&](int peer) {
+    MPI_Isend(b.in.data(), n, MPI_FLOAT, peer, 0, MPI_COMM_WORLD, &r);
+    wait_for(r);
+  };
+  const auto receive = [&](int peer) {
+    MPI_Irecv(b.out.data(), n, MPI_FLOAT, peer, 0, MPI_COMM_WORLD, &r);
+    wait_for(r);
+  };
+  ping_pong(world, calls, send, receive);
+}
+void cohort_messages(cohort::communicator<cohort::mpi>& world, buffers& b, int calls) {
+  const auto send = [&](int peer) { world.send(b.in, cohort::to{peer}).wait(); };
+  const auto receive = [&](int peer) { world.recv(b.out, cohort::from{peer}).wait(); };
+  ping_pong(world, calls, send, receive);
+}
+
+/// One thing to do in three ways: MPI's blocking call, its non-blocking one with MPI_Test, and cohort's.
+struct subject {
+  const char* name;
+  contender all[3];
+  std::vector<const char*> settings;  ///< of cohort
+  bool any_size = true;
+};
+
+void compare(cohort::communicator<cohort::mpi>& world, const subject& s, std::size_t bytes, int repetitions,
+             const char* setting) {
+  buffers b(bytes);
+  std::vector<double> times[3];
+  int calls = 1;
+  if (setting[0] != '\0') world.algorithms().override_with(setting);
   for (;;) {  // blocks of some milliseconds
-    const double t = timed(calls, [&](int n) { all.front().run(world, b, n); });
+    const double t = timed(calls, [&](int n) { s.all[0].run(world, b, n); });
     if (t * calls > 0.004 || calls >= 20000) break;
     calls *= 2;
   }
   for (int r = 0; r < repetitions; ++r) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      set_up(all[i]);
-      times[i].push_back(timed(calls, [&](int n) { all[i].run(world, b, n); }));
+    for (std::size_t i = 0; i < 3; ++i) {
+      times[i].push_back(timed(calls, [&](int n) { s.all[i].run(world, b, n); }));
     }
   }
   if (world.rank() != 0) return;
   std::printf("| %zu |", bytes);
   for (const auto& t : times) std::printf(" %.2f |", median(t) * 1e6);
-  for (std::size_t i = 0; i + 1 < times.size(); ++i) print_against(times.back(), times[i]);
+  for (std::size_t i = 0; i < 2; ++i) print_against(times[2], times[i]);
   std::printf("\n");
   std::fflush(stdout);
 }
 
+const subject subjects[] = {
+    {"all_reduce",
+     {{"MPI_Allreduce", blocking}, {"MPI_Iallreduce", nonblocking}, {"cohort", through_cohort}},
+     {"", "all_reduce=native", "all_reduce=recursive_doubling", "all_reduce=circulant"}},
+    {"broadcast",
+     {{"MPI_Bcast", blocking_broadcast}, {"MPI_Ibcast", nonblocking_broadcast}, {"cohort", cohort_broadcast}},
+     {"", "broadcast=native", "broadcast=binomial"}},
+    {"barrier",
+     {{"MPI_Barrier", blocking_barrier}, {"MPI_Ibarrier", nonblocking_barrier}, {"cohort", cohort_barrier}},
+     {"", "barrier=native", "barrier=dissemination"},
+     false},
+    {"ping-pong",  // there and back
+     {{"MPI_Send, MPI_Recv", blocking_messages},
+      {"MPI_Isend, MPI_Irecv", nonblocking_messages},
+      {"cohort", cohort_messages}},
+     {""}},
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 15;
+  const std::string only = argc > 1 && (argv[1][0] < '0' || argv[1][0] > '9') ? argv[1] : "";
+  const int first = only.empty() ? 1 : 2;
+  const int repetitions = argc > first ? std::atoi(argv[first]) : 15;
   std::vector<std::size_t> sizes{8, 1024, 16384, 65536, 262144, 1048576, 4194304};
-  if (argc > 2) sizes.clear();
-  for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+  if (argc > first + 1) sizes.clear();
+  for (int i = first + 1; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
   try {
     for (const auto check : {cohort::transport::native_check::never, cohort::transport::native_check::always}) {
-      cohort::mpi_options o;
-      o.check = check;
-      cohort::communicator<cohort::mpi> world = cohort::connect<cohort::mpi>(o);
-      const bool talks = world.rank() == 0;
       const char* const checked = check == cohort::transport::native_check::always ? "checked" : "not checked";
-      for (const char* setting : {"", "all_reduce=native", "all_reduce=recursive_doubling", "all_reduce=circulant"}) {
-        if (talks) {
-          std::printf("\nall_reduce, %d ranks, microseconds a call; cohort: %s, %s\n", world.size(),
-                      setting[0] == '\0' ? "as selected" : setting, checked);
-          std::printf(
-              "| bytes | MPI_Allreduce | MPI_Iallreduce | cohort | cohort / MPI_Allreduce (quartiles), difference, of "
-              "the quickest | "
-              "cohort / MPI_Iallreduce |\n|---|---|---|---|---|---|\n");
-        }
-        for (const std::size_t bytes : sizes) {
-          compare(world, {{"blocking", blocking}, {"nonblocking", nonblocking}, {"cohort", through_cohort}}, bytes,
-                  repetitions, setting);
-        }
-      }
-      if (check == cohort::transport::native_check::never && world.size() > 1) {
-        if (talks) {
-          std::printf(
-              "\nping-pong, microseconds there and back\n| bytes | MPI_Send, MPI_Recv | cohort | cohort / MPI "
-              "(quartiles), "
-              "difference, of the quickest |\n|---|---|---|---|\n");
-        }
-        for (const std::size_t bytes : sizes) {
-          compare(world, {{"mpi", ping_pong}, {"cohort", cohort_ping_pong}}, bytes, repetitions, "");
+      for (const subject& s : subjects) {
+        if (!only.empty() && only != s.name) continue;
+        for (const char* setting : s.settings) {
+          cohort::mpi_options o;
+          o.check = check;
+          cohort::communicator<cohort::mpi> world = cohort::connect<cohort::mpi>(o);
+          if (world.rank() == 0) {
+            std::printf("\n%s, %d ranks, microseconds a call; cohort: %s, %s\n", s.name, world.size(),
+                        setting[0] == '\0' ? "as selected" : setting, checked);
+            std::printf(
+                "| bytes | %s | %s | cohort | cohort / %s (quartiles), difference, of the quickest | cohort / %s |\n",
+                s.all[0].name, s.all[1].name, s.all[0].name, s.all[1].name);
+            std::printf("|---|---|---|---|---|---|\n");
+          }
+          for (const std::size_t bytes : s.any_size ? sizes : std::vector<std::size_t>{0}) {
+            compare(world, s, bytes, repetitions, setting);
+          }
         }
       }
     }

@@ -6,8 +6,10 @@
 # Usage: [OUT=folder] tests/gpu/run.sh [--boost FOLDER] [--arch sm_90] [PART...]
 #   --boost FOLDER   where boost/version.hpp is, if the compiler does not find Boost 1.81 by itself
 #   --arch ARCH      what nvcc compiles for; default: what the device is, else sm_90
-#   PART             no_device fold_on_host fold_oracle staging nccl_alone fusions sanitizer benchmark; all without
-# Needs nvcc (CUDA_HOME or PATH), g++ 12 or newer, NCCL 2.28 or newer (NCCL_ROOT, or beside CUDA). With OUT set, the logs
+#   PART             no_device fold_on_host fold_oracle staging staging_mpi nccl_alone fusions sanitizer benchmark;
+#                    all without
+# Needs nvcc (CUDA_HOME or PATH), g++ 12 or newer, NCCL 2.28 or newer (NCCL_ROOT, or beside CUDA); for staging_mpi an MPI,
+# CUDA-aware or not (MPICXX and MPIRUN, default mpicxx and mpirun). With OUT set, the logs
 # and the figures are left there: OUT/gpu_results.txt is everything that was printed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -23,10 +25,10 @@ while [ $# -gt 0 ]; do
     *) parts+=("$1"); shift ;;
   esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(no_device fold_on_host fold_oracle staging nccl_alone fusions sanitizer benchmark)
+[ ${#parts[@]} -gt 0 ] || parts=(no_device fold_on_host fold_oracle staging staging_mpi nccl_alone fusions sanitizer benchmark)
 for part in "${parts[@]}"; do
   case $part in
-    no_device | fold_on_host | fold_oracle | staging | nccl_alone | fusions | sanitizer | benchmark) ;;
+    no_device | fold_on_host | fold_oracle | staging | staging_mpi | nccl_alone | fusions | sanitizer | benchmark) ;;
     *) echo "unknown part $part"; exit 2 ;;
   esac
 done
@@ -87,18 +89,24 @@ build() {  # PART
       [ -e "$source" ] || source=tests/gpu/device/$1.cpp
       g++ "${flags[@]}" -isystem "$cuda/include" "$source" -o "$work/$1" -pthread -L "$cudart" -lcudart \
         "$nccl_library" -Wl,-rpath,"$cudart" -Wl,-rpath,"$(dirname "$nccl_library")" ;;
+    staging_mpi)
+      "$mpicxx" "${flags[@]}" -isystem "$cuda/include" tests/gpu/device/staging_mpi.cpp -o "$work/$1" -pthread -L "$cudart" \
+        -lcudart -Wl,-rpath,"$cudart" ;;
     fold_on_host) "${nvcc[@]}" tests/gpu/fold_on_host.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     benchmark) "${nvcc[@]}" benchmarks/gpu/gpu.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     *) "${nvcc[@]}" "tests/gpu/device/$1.cu" -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
   esac
 }
-needs_boost() { [ "$1" = no_device ] || [ "$1" = staging ]; }
+mpicxx=${MPICXX:-mpicxx} mpirun=${MPIRUN:-mpirun}
+needs_boost() { [ "$1" = no_device ] || [ "$1" = staging ] || [ "$1" = staging_mpi ]; }
+has_mpi() { command -v "$mpicxx" >/dev/null && command -v "$mpirun" >/dev/null; }
 has_boost() { echo '#include <boost/version.hpp>' | g++ -fsyntax-only -x c++ ${boost:+-isystem "$boost"} - 2>/dev/null; }
 
 # Everything that is wanted, as many at a time as there are cores.
 for part in "${parts[@]}"; do
   [ "$part" = sanitizer ] && part=fold_oracle
   needs_boost "$part" && ! has_boost && continue
+  [ "$part" = staging_mpi ] && ! has_mpi && continue
   [ -e "$work/$part.log" ] && continue
   : >"$work/$part.log"
   while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
@@ -127,6 +135,10 @@ for part in "${parts[@]}"; do
     say "gpu/$part: SKIPPED: no Boost 1.81 headers here: --boost FOLDER says where they are"
     continue
   fi
+  if [ "$part" = staging_mpi ] && ! has_mpi; then
+    say "gpu/$part: SKIPPED: no $mpicxx or no $mpirun here: MPICXX and MPIRUN say where they are"
+    continue
+  fi
   program=$work/$part
   [ "$part" = sanitizer ] && program=$work/fold_oracle
   if [ ! -x "$program" ]; then
@@ -151,6 +163,12 @@ for part in "${parts[@]}"; do
       run benchmark 150 "$program"
       cat "$work/benchmark.out" >>"$results"
       grep -E 'share of the copy|times$|adds to|p99|eager|FAILED' "$work/benchmark.out" || true
+      ;;
+    staging_mpi)
+      # Open MPI's words for a machine of one's own; MPICH asks for none.
+      export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+      run "$part" 60 "$mpirun" -n 2 "$program"
+      grep -m 1 'this MPI library is' "$work/$part.out" | tee -a "$results" || true
       ;;
     *) run "$part" 60 "$program" ;;
   esac

@@ -210,8 +210,12 @@ class mpi_endpoint final : public engine {
 
   std::vector<std::byte> ring_{};
   std::array<MPI_Request, ring_size> arriving_{};
-  std::deque<std::size_t> listening_{};  // slots of the ring, in the order in which they were posted
-  std::vector<std::size_t> taken_{};     // slots that have been read
+  // Every slot is in one of these: listened in, in the order in which they were posted, or read.
+  std::array<std::size_t, ring_size> listening_{};
+  std::size_t next_listening_ = 0;
+  std::size_t listening_count_ = 0;
+  std::array<std::size_t, ring_size> taken_{};
+  std::size_t taken_count_ = 0;
   struct held_packet {
     int source;
     std::vector<std::byte> bytes;

@@ -30,8 +30,9 @@ class device_ranges {
   [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
   void add(const device_range& r) { all_.push_back(r); }
   void remove(const device_range& r) noexcept {
-    const auto at = std::find_if(all_.begin(), all_.end(),
-                                 [&r](const device_range& each) { return each.data == r.data && each.bytes == r.bytes; });
+    const auto at = std::find_if(all_.begin(), all_.end(), [&r](const device_range& each) {
+      return each.data == r.data && each.bytes == r.bytes;
+    });
     if (at != all_.end()) all_.erase(at);
   }
   /// As memcpy, where one side or both may be among these.

@@ -62,7 +62,7 @@ inline mpi_endpoint::mpi_endpoint(MPI_Comm base, native_check check, mpi_device_
   following_.resize(static_cast<std::size_t>(size()), 0);
   ring_.resize(slot_bytes * ring_size);
   arriving_.fill(MPI_REQUEST_NULL);
-  for (std::size_t i = 0; i < ring_size; ++i) taken_.push_back(i);
+  for (std::size_t& slot : taken_) slot = taken_count_++;
   listen_again();
 }
 

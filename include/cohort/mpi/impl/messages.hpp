@@ -148,30 +148,31 @@ inline void mpi_endpoint::start_receive(request& receive) {
 
 /// Listens in every slot that has been read. Not at once when one has been: what came is waited for.
 inline void mpi_endpoint::listen_again() {
-  for (const std::size_t slot : taken_) {
+  for (; taken_count_ > 0; --taken_count_) {
+    const std::size_t slot = taken_[taken_count_ - 1];
     detail::check_mpi(MPI_Irecv(ring_.data() + slot * slot_bytes, static_cast<int>(slot_bytes), MPI_BYTE,
                                 MPI_ANY_SOURCE, 0, control_, &arriving_[slot]),
                       "MPI_Irecv");
-    listening_.push_back(slot);
+    listening_[(next_listening_ + listening_count_++) % ring_size] = slot;
   }
-  taken_.clear();
 }
 
 /// Hands over the next message there is.
 template <class Taken>
 inline bool mpi_endpoint::take_one(Taken taken) {
-  if (listening_.empty()) return false;
+  if (listening_count_ == 0) return false;
   // Messages match receives in the order in which these were posted: the oldest is always the next.
-  const std::size_t slot = listening_.front();
+  const std::size_t slot = listening_[next_listening_];
   int there = 0;
   MPI_Status status{};
   detail::check_mpi(MPI_Test(&arriving_[slot], &there, &status), "MPI_Test");
   if (there == 0) return false;
   int bytes = 0;
   detail::check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-  listening_.pop_front();
+  next_listening_ = (next_listening_ + 1) % ring_size;
+  --listening_count_;
   taken(status.MPI_SOURCE, ring_.data() + slot * slot_bytes, static_cast<std::size_t>(std::max(bytes, 0)));
-  taken_.push_back(slot);
+  taken_[taken_count_++] = slot;
   return true;
 }
 
@@ -191,11 +192,11 @@ inline bool mpi_endpoint::take_arrivals() {
   int taken = 0;
   while (taken < most && take_held()) ++taken;
   if (!held_.empty()) return true;
-  if (!taken_.empty()) listen_again();
+  listen_again();
   const auto take = [this](int source, const std::byte* data, std::size_t bytes) { handle(source, data, bytes); };
   while (taken < most && !something_ready() && take_one(take)) {
     ++taken;
-    if (listening_.size() < ring_size / 2) listen_again();
+    if (listening_count_ < ring_size / 2) listen_again();
   }
   return taken > 0;
 }

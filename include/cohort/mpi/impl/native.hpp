@@ -115,6 +115,7 @@ inline void mpi_endpoint::give_up(native_turn& t) noexcept {
       gave_up_ = true;
       return;
     }
+    hear_recalls();
     ::sched_yield();
   }
   t.parts.clear();

@@ -113,7 +113,8 @@ inline void mpi_endpoint::send_after_header(request& send) {
   post(send.peer, p);
   // Synchronous: it ends when the receiver has asked MPI for it, and not before, so that what MPI may keep there counts.
   MPI_Request r = MPI_REQUEST_NULL;
-  detail::check_mpi(MPI_Issend(t.bytes.address, t.bytes.count, t.bytes.type, t.peer, t.tag, control_, &r), "MPI_Issend");
+  detail::check_mpi(MPI_Issend(t.bytes.address, t.bytes.count, t.bytes.type, t.peer, t.tag, control_, &r),
+                    "MPI_Issend");
   following_[static_cast<std::size_t>(t.peer)] += t.size;
   begin(std::move(t), r);
 }
@@ -303,9 +304,9 @@ inline void mpi_endpoint::let_go(std::size_t index) noexcept {
   try {
     t.sink = scratch().take(t.size);
     t.bytes = detail::mpi_bytes::of(t.sink.data(), t.size);
-    detail::check_mpi(MPI_Irecv(t.bytes.address, t.bytes.count, t.bytes.type, t.peer, t.tag, comm_of(t),
-                                &transfer_requests_[index]),
-                      "MPI_Irecv");
+    detail::check_mpi(
+        MPI_Irecv(t.bytes.address, t.bytes.count, t.bytes.type, t.peer, t.tag, comm_of(t), &transfer_requests_[index]),
+        "MPI_Irecv");
   } catch (...) {
     finish(index, MPI_SUCCESS);
   }

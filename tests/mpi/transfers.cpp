@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSL-1.0
+// Long messages that MPI moves from buffer to buffer, with the check and without, when they are asked for late, in another
+// order, or never; and memory of a device, as far as there need be none. Run by mpirun with the name of a part.
+#include "parts.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace std::chrono_literals;
+using namespace mpi_test;
+
+namespace {
+
+// --- long messages that nobody has asked for yet
+
+constexpr std::size_t long_count = std::size_t{1} << 18;
+
+/// The buffer is the caller's again although the receiver had heard of the message, and never asked.
+task<> long_send_dropped(world_type world) {
+  if (world.size() < 2) co_return;
+  if (world.rank() == 0) {
+    std::vector<int> v(long_count, 5);
+    { [[maybe_unused]] auto op = world.send(v, cohort::to{1}); }
+    std::vector<int>().swap(v);
+    co_return;
+  }
+  stand_by(world);
+  auto op = world.barrier();
+  auto check = fails(op, errc::aborted, {"rank 0 dropped send before it was complete"});
+  co_await check;
+}
+
+/// Both ends wait for the other to let go.
+task<> long_sends_cross(world_type world) {
+  if (world.size() < 2) co_return;
+  if (world.rank() > 1) {
+    stand_by(world);
+    co_return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  {
+    std::vector<int> v(long_count, 5);
+    auto op = world.send(v, cohort::to{1 - world.rank()}, cohort::timeout{300ms});
+    auto check = fails(op, errc::timed_out, {"send of rank"});
+    co_await check;
+  }
+  const auto took = std::chrono::steady_clock::now() - start;
+  expect(took < 2s, "both buffers to be given back before anybody loses patience");
+}
+
+task<> long_send_to_one_who_left(world_type world) {
+  if (world.size() < 2 || world.rank() == last(world)) co_return;
+  if (world.rank() == 0) {
+    std::vector<int> v(long_count, 5);
+    auto op = world.send(v, cohort::to{last(world)});
+    auto check = fails(op, errc::peer_lost, {"rank " + std::to_string(last(world)), "has left the world"});
+    co_await check;
+  } else {
+    stand_by(world);
+  }
+}
+
+/// More than may be on its way unasked, received the other way round: every message in its place, and probes see them.
+task<> more_than_the_window(world_type world) {
+  if (world.size() < 2) co_return;
+  constexpr int messages = 12;
+  if (world.rank() == 0) {
+    std::vector<std::vector<int>> out;
+    std::vector<cohort::operation<>> sends;
+    for (int i = 0; i < messages; ++i) {
+      out.emplace_back(i % 3 == 0 ? 10 : long_count, i);
+    }
+    for (int i = 0; i < messages; ++i) {
+      sends.push_back(world.send(out[static_cast<std::size_t>(i)], cohort::to{1}, cohort::tag{i / 2}));
+    }
+    for (auto& op : sends) co_await op;
+  } else if (world.rank() == 1) {
+    for (int label = messages / 2 - 1; label >= 0; --label) {
+      for (int i : {2 * label, 2 * label + 1}) {
+        auto probe = world.probe(cohort::from_any, cohort::tag{label});
+        const auto seen = co_await probe;
+        expect(seen.source == 0 && seen.tag == label && seen.count == (i % 3 == 0 ? 10 : long_count), "its header");
+        std::vector<int> in(long_count, -1);
+        auto op = i % 2 == 0 ? world.recv(in, cohort::from{0}, cohort::tag{label})
+                             : world.recv(in, cohort::from_any, cohort::tag{label});
+        const auto got = co_await op;
+        expect(got.count == seen.count && in.front() == i && in[got.count - 1] == i, "message " + std::to_string(i));
+      }
+    }
+  }
+  auto end = world.barrier();
+  co_await end;
+}
+
+// --- memory of a device, as far as there need be none
+
+static_assert(cohort::takes_device_memory(cohort::mpi_cuda_support::yes, cohort::mpi_device_memory::as_mpi_can));
+static_assert(!cohort::takes_device_memory(cohort::mpi_cuda_support::yes, cohort::mpi_device_memory::staged));
+static_assert(!cohort::takes_device_memory(cohort::mpi_cuda_support::no, cohort::mpi_device_memory::as_mpi_can));
+static_assert(!cohort::takes_device_memory(cohort::mpi_cuda_support::unasked, cohort::mpi_device_memory::as_mpi_can));
+static_assert(cohort::transport::moves_device_memory<cohort::transport::mpi_endpoint>);
+
+int copies = 0;
+void counted_copy(void* to, const void* from, std::size_t bytes) {
+  ++copies;
+  std::memcpy(to, from, bytes);
+}
+
+cohort::transport::mpi_endpoint& endpoint_of(const world_type& world) {
+  return static_cast<cohort::transport::mpi_endpoint&>(world.calls().state()->engine());
+}
+
+/// What the library says of CUDA decides; and short messages from and to memory that is lent are copied by what came
+/// with it.
+task<> device_memory(world_type world) {
+  auto& beneath = endpoint_of(world);
+  const bool aware = beneath.cuda_support() == cohort::mpi_cuda_support::yes;
+  const char* const forced = std::getenv("COHORT_MPI_DEVICE");
+  const bool staged = forced != nullptr && std::string_view(forced) == "staged";
+  expect(beneath.takes_device_memory() == (aware && !staged), "the library's word, or the user's");
+  if (world.rank() == 0) {
+    std::printf("this MPI library is %s: messages in device memory %s\n",
+                std::string(cohort::name(beneath.cuda_support())).c_str(),
+                beneath.takes_device_memory() ? "go to it as they are" : "are staged through pinned memory");
+  }
+  cohort::mpi_options options;
+  options.device_memory = cohort::mpi_device_memory::staged;
+  const auto other = cohort::connect<cohort::mpi>(options);
+  expect(!endpoint_of(other).takes_device_memory(), "staged where that is asked for");
+
+  if (world.size() > 1 && world.rank() < 2) {
+    for (const std::size_t count : {std::size_t{10}, std::size_t{50000}}) {
+      std::vector<int> mine(count, world.rank() + 1);
+      std::vector<int> theirs(count, -1);
+      const cohort::transport::device_range both[] = {
+          {reinterpret_cast<const std::byte*>(mine.data()), mine.size() * sizeof(int), &counted_copy},
+          {reinterpret_cast<const std::byte*>(theirs.data()), theirs.size() * sizeof(int), &counted_copy}};
+      for (const auto& each : both) beneath.device_memory().add(each);
+      copies = 0;
+      const int peer = 1 - world.rank();
+      auto op = world.exchange(mine, cohort::to{peer}, theirs, cohort::from{peer});
+      co_await op;
+      for (const auto& each : both) beneath.device_memory().remove(each);
+      expect(theirs == std::vector<int>(count, peer + 1), "the other's numbers");
+      expect(copies == (count == 10 ? 2 : 0), "a short message to be copied twice and a long one never");
+      expect(beneath.device_memory().empty(), "nothing to be lent any more");
+    }
+  }
+  auto end = world.barrier();
+  co_await end;
+}
+
+const part parts[] = {
+    {"long_send_dropped", long_send_dropped},
+    {"long_sends_cross", long_sends_cross},
+    {"long_send_to_one_who_left", long_send_to_one_who_left},
+    {"more_than_the_window", more_than_the_window},
+    {"device_memory", device_memory},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return mpi_test::run_part(argc, argv, parts); }
