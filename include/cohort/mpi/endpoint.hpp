@@ -148,7 +148,8 @@ class mpi_endpoint final : public engine {
   void announce(request& send);
   void grant(request& receive, int source, std::uint64_t ticket);
   void send_after_header(request& send);
-  void listen(request& receive, int source, int tag);
+  void listen(request& receive, int source, int tag, bool follows);
+  void begin_receive(transfer t, int source, int tag);
   void sink(int source, int tag, std::size_t size);
   void recalled(int source, int tag);
   [[nodiscard]] bool recall(const transfer& t) noexcept;

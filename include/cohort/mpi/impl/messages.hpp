@@ -137,7 +137,7 @@ inline void mpi_endpoint::start_receive(request& receive) {
     return refuse(receive, early->header.source, wrong->code, std::move(wrong->text));
   }
   receive.header = early->header;
-  if (early->origin != nullptr) return listen(receive, early->header.source, static_cast<int>(early->ticket));
+  if (early->origin != nullptr) return listen(receive, early->header.source, static_cast<int>(early->ticket), true);
   if (early->header.bytes > eager_limit) return grant(receive, early->header.source, early->ticket);
   put(receive, early->payload.data(), static_cast<std::size_t>(early->header.bytes));
   scratch().give_back(std::move(early->payload));

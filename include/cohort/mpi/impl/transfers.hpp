@@ -45,19 +45,11 @@ inline void mpi_endpoint::announce(request& send) {
 
 /// Listens for the bytes of an announced message, then asks for them.
 inline void mpi_endpoint::grant(request& receive, int source, std::uint64_t ticket) {
-  transfer t;
-  t.owner = &receive;
-  t.peer = source;
-  t.tag = take_tag();
-  t.receives = true;
-  t.size = static_cast<std::size_t>(receive.header.bytes);
-  t.bytes = detail::mpi_bytes::of_runs(receive.pieces, receive.piece_count);
   mpi_packet p = mpi_packet::of(mpi_packet::kind::grant);
   p.ticket = ticket;
-  p.other = static_cast<std::uint64_t>(t.tag);
-  MPI_Request r = MPI_REQUEST_NULL;
-  detail::check_mpi(MPI_Irecv(t.bytes.address, t.bytes.count, t.bytes.type, source, t.tag, data_, &r), "MPI_Irecv");
-  begin(std::move(t), r);
+  const int tag = take_tag();
+  p.other = static_cast<std::uint64_t>(tag);
+  listen(receive, source, tag, false);
   post(source, p);
 }
 
@@ -121,7 +113,7 @@ inline void mpi_endpoint::send_after_header(request& send) {
 
 inline void mpi_endpoint::on_follows(const envelope& header, int tag) {
   if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr)
-    return listen(*receive, header.source, tag);
+    return listen(*receive, header.source, tag, true);
   auto early = std::make_unique<early_message>();
   early->header = header;
   early->origin = this;
@@ -149,32 +141,31 @@ inline void mpi_endpoint::leave_unasked(const early_message& m) {
 }
 
 /// Has MPI put the bytes into the buffer of a receive.
-inline void mpi_endpoint::listen(request& receive, int source, int tag) {
+inline void mpi_endpoint::listen(request& receive, int source, int tag, bool follows) {
   transfer t;
   t.owner = &receive;
-  t.peer = source;
-  t.tag = tag;
-  t.receives = true;
-  t.follows = true;
+  t.follows = follows;
   t.size = static_cast<std::size_t>(receive.header.bytes);
   t.bytes = detail::mpi_bytes::of_runs(receive.pieces, receive.piece_count);
-  MPI_Request r = MPI_REQUEST_NULL;
-  detail::check_mpi(MPI_Irecv(t.bytes.address, t.bytes.count, t.bytes.type, source, tag, control_, &r), "MPI_Irecv");
-  begin(std::move(t), r);
+  begin_receive(std::move(t), source, tag);
 }
 
-/// Has MPI put them where they do no harm.
+/// Has MPI put what follows a header where it does no harm.
 inline void mpi_endpoint::sink(int source, int tag, std::size_t size) {
   transfer t;
-  t.peer = source;
-  t.tag = tag;
-  t.receives = true;
   t.follows = true;
   t.size = size;
   t.sink = scratch().take(size);
   t.bytes = detail::mpi_bytes::of(t.sink.data(), size);
+  begin_receive(std::move(t), source, tag);
+}
+
+inline void mpi_endpoint::begin_receive(transfer t, int source, int tag) {
+  t.peer = source;
+  t.tag = tag;
+  t.receives = true;
   MPI_Request r = MPI_REQUEST_NULL;
-  detail::check_mpi(MPI_Irecv(t.bytes.address, t.bytes.count, t.bytes.type, source, tag, control_, &r), "MPI_Irecv");
+  detail::check_mpi(MPI_Irecv(t.bytes.address, t.bytes.count, t.bytes.type, source, tag, comm_of(t), &r), "MPI_Irecv");
   begin(std::move(t), r);
 }
 
