@@ -48,6 +48,7 @@ enum class errc : int {
   limit_exceeded,        ///< an object is larger or nested deeper than `codec_limits` allows
   forked,                ///< a call in a child of the process that joined the world
   concurrent_use,        ///< a call while another thread is inside the same world
+  tls_failed,            ///< a connection could not be encrypted, or a certificate was refused; the text says why
 };
 
 class error_category_type final : public std::error_category {
@@ -85,6 +86,7 @@ class error_category_type final : public std::error_category {
       case errc::limit_exceeded: return "object exceeds the codec's limits";
       case errc::forked: return "call in a forked child";
       case errc::concurrent_use: return "call from two threads at once";
+      case errc::tls_failed: return "TLS failed";
     }
     return "unknown cohort error";
   }

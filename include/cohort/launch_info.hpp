@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/detail/config.hpp>
+#include <cohort/tls_options.hpp>
 
 #include <cstdint>
 #include <cstdlib>
@@ -56,6 +57,7 @@ struct launch_info {
   std::string run_id{};             ///< tells jobs apart that meet at the same address
   std::uint32_t epoch = 0;          ///< how often the launcher has restarted the job
   std::string secret{};             ///< shared by the job's ranks; "" when there is none
+  tls_options tls{};                ///< with which every connection between ranks is encrypted, if it names any files
   bool insecure_network = false;
   std::string source{};                 ///< which launcher's variables were taken
   std::vector<std::string> warnings{};  ///< contradictions that were decided by the order of the sources

@@ -15,3 +15,4 @@
 #include <cohort/transport/impl/call.hpp>
 #include <cohort/transport/impl/engine.hpp>
 #include <cohort/transport/impl/inproc.hpp>
+#include <cohort/transport/impl/tls.hpp>

@@ -52,9 +52,9 @@ class host {
           ++asked_;
           return h.rank == 7 ? hello_verdict{hello_field::capacity, 1, 0} : hello_verdict{};
         },
-        [this](tcp::socket s, const hello& h) {
+        [this](tcp_link link, const hello& h) {
           admitted_.push_back(h.rank);
-          guests_.push_back(std::move(s));
+          guests_.push_back(std::move(link));
         });
   }
   ~host() {
@@ -84,7 +84,7 @@ class host {
   boost::asio::io_context io_{};
   tcp::endpoint where_{};
   std::shared_ptr<tcp_doorway> door_{};
-  std::vector<tcp::socket> guests_{};
+  std::vector<tcp_link> guests_{};
   std::vector<int> admitted_{};
   int asked_ = 0;
 };

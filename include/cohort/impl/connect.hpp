@@ -134,6 +134,17 @@ inline tuning join_world(any_store& store, transport::tcp_transport& endpoint, c
   return parse_tuning(agreed);
 }
 
+/// What rank 0 knows of those who are missing: that somebody had come, and why TLS let nobody in.
+[[nodiscard]] inline error with_refusal(const error& e, const std::string& refused) {
+  error_details details;
+  details.rank = e.rank();
+  details.peer = e.peer();
+  details.host = e.host();
+  details.operation = e.operation();
+  details.elapsed = e.elapsed();
+  return error(e.condition(), std::string(e.what()) + "; " + refused, details);
+}
+
 COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io, any_store* store) {
   const deadline until = deadline_after(o.join_timeout);
   transport::require_congestion_control(o.congestion_control);
@@ -144,6 +155,7 @@ COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio:
   s.host = this_process(o.launch.rank).host;
   s.run_id = o.launch.run_id;
   s.secret = o.launch.secret;
+  s.tls = transport::open_tls(o.launch.tls);
   s.epoch = o.launch.epoch;
   s.peer_timeout = o.peer_timeout;
   s.shared_memory = o.shared_memory;
@@ -164,7 +176,13 @@ COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio:
     std::optional<opened_store> own;
     if (store == nullptr) own.emplace(open_store(o.launch, until));
     any_store& meeting_place = store == nullptr ? own->table : *store;
-    use_tuning(*world, join_world(meeting_place, *endpoint, o, address, tuned_here, until));
+    try {
+      use_tuning(*world, join_world(meeting_place, *endpoint, o, address, tuned_here, until));
+    } catch (const error& e) {
+      const std::string refused = own && own->server ? own->server->last_refusal() : std::string{};
+      if (e.condition() != errc::rendezvous_timeout || refused.empty()) throw;
+      throw with_refusal(e, refused);
+    }
     world->selection.override_with(o.algorithms);  // they come before the tuning's
   }
   report_joined(rank, o.launch.world_size);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace cohort {
 namespace detail {
@@ -57,7 +58,33 @@ inline void read_address(std::string_view host_name, std::string_view port_name,
   if (const std::optional<std::string> port = env.get(port_name)) info.master_port = parse_port(*port, port_name);
 }
 
+/// The three files that TLS needs, or none.
+[[nodiscard]] inline tls_options tls_from_environment(const environment& env) {
+  tls_options files;
+  const std::pair<const char*, std::string*> all[] = {{tls_options::certificate_variable, &files.certificate},
+                                                      {tls_options::key_variable, &files.key},
+                                                      {tls_options::authority_variable, &files.authority}};
+  const char* given = nullptr;
+  for (const auto& [name, path] : all) {
+    const std::optional<std::string> value = env.get(name);
+    if (!value) continue;
+    if (value->empty()) {
+      throw error(errc::bad_environment, std::string(name) + " is empty: expected the path of a file in PEM form");
+    }
+    *path = *value;
+    if (given == nullptr) given = name;
+  }
+  for (const auto& [name, path] : all) {
+    if (given == nullptr || !path->empty()) continue;
+    throw error(errc::bad_environment, std::string(given) + " is set but " + name +
+                                           " is not; set it, or none of the three COHORT_TLS_ variables to talk "
+                                           "without TLS");
+  }
+  return files;
+}
+
 inline void read_security(const environment& env, launch_info& info) {
+  info.tls = tls_from_environment(env);
   if (const std::optional<std::string> flag = env.get("COHORT_INSECURE_NETWORK")) {
     info.insecure_network = parse_integer(*flag, "COHORT_INSECURE_NETWORK", 0, 1) == 1;
   }

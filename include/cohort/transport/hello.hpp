@@ -85,7 +85,8 @@ enum class hello_field : std::uint16_t {
   world_size,
   rank,
   target,
-  capacity
+  capacity,
+  tls
 };
 
 /// What the listener knows about itself.
@@ -195,7 +196,10 @@ inline void put_proof(hello_bytes& bytes, const cohort::detail::sha256_digest& p
 [[nodiscard]] inline hello_verdict judge(std::span<const unsigned char, hello_size> bytes,
                                          const hello_expectation& mine) {
   const std::optional<hello> decoded = decode_hello(bytes);
-  if (!decoded) return {hello_field::magic, 0, 0};
+  if (!decoded) {
+    const bool is_tls = bytes[0] == 0x16 && bytes[1] == 0x03;  // how a TLS connection begins
+    return {is_tls ? hello_field::tls : hello_field::magic, 0, is_tls ? 1 : 0};
+  }
   const hello& h = *decoded;
   const auto differs = [](hello_field field, auto expected, auto found) {
     return hello_verdict{field, static_cast<std::int64_t>(expected), static_cast<std::int64_t>(found)};
@@ -245,7 +249,7 @@ inline void put_proof(hello_bytes& bytes, const cohort::detail::sha256_digest& p
   r.version = from.number<std::uint32_t>();
   const auto field = from.number<std::uint16_t>();
   r.verdict.field =
-      field <= static_cast<std::uint16_t>(hello_field::capacity) ? static_cast<hello_field>(field) : hello_field::magic;
+      field <= static_cast<std::uint16_t>(hello_field::tls) ? static_cast<hello_field>(field) : hello_field::magic;
   (void)from.number<std::uint16_t>();
   r.verdict.expected = static_cast<std::int64_t>(from.number<std::uint64_t>());
   r.verdict.found = static_cast<std::int64_t>(from.number<std::uint64_t>());
@@ -278,6 +282,8 @@ inline void put_proof(hello_bytes& bytes, const cohort::detail::sha256_digest& p
       return errc::world_size_mismatch;
     case hello_field::capacity:
       return errc::store_failed;
+    case hello_field::tls:
+      return errc::tls_failed;
     case hello_field::none:
     case hello_field::magic:
     case hello_field::role:
@@ -286,6 +292,18 @@ inline void put_proof(hello_bytes& bytes, const cohort::detail::sha256_digest& p
       break;
   }
   return errc::protocol_error;
+}
+
+/// What to do when one end of a connection speaks TLS and the other does not.
+inline constexpr std::string_view tls_everywhere =
+    "set COHORT_TLS_CERTIFICATE, COHORT_TLS_KEY and COHORT_TLS_AUTHORITY on every rank or on none";
+
+/// What a listener that speaks TLS alone answers to who does not, in plain text.
+[[nodiscard]] inline hello_bytes refusal_of_plain_text(std::int32_t rank) {
+  hello_reply reply;
+  reply.verdict = {hello_field::tls, 1, 0};
+  reply.rank = rank;
+  return sealed(reply, hello{}, {});
 }
 
 /// The refusal in words for the side that was refused: "mine" is the sender of the hello.
@@ -319,6 +337,8 @@ inline void put_proof(hello_bytes& bytes, const cohort::detail::sha256_digest& p
              std::to_string(v.found);
     case hello_field::capacity:
       return "it has " + std::to_string(v.found) + " clients, which is its limit";
+    case hello_field::tls:
+      return "it speaks TLS 1.3 alone, this process does not: " + std::string(tls_everywhere);
   }
   return "it refused for a reason that this version does not know";
 }

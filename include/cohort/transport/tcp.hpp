@@ -14,6 +14,7 @@
 #include <cohort/transport/tcp_doorway.hpp>
 #include <cohort/transport/tcp_monitor.hpp>
 #include <cohort/transport/tcp_stream.hpp>
+#include <cohort/transport/tls_stream.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -44,6 +45,7 @@ struct tcp_settings {
   std::string host{};
   std::string run_id{};
   std::string secret{};
+  tcp_link::context_pointer tls{};  ///< null: connections are not encrypted
   std::uint32_t epoch = 0;
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds{10};
   bool shared_memory = true;  ///< with the ranks of this host
@@ -108,13 +110,14 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
     link state = link::none;
     tcp_peer_address address{};
     std::shared_ptr<peer_connection> connection{};
-    tcp_stream* socket = nullptr;  // what the connection runs over, one of the two
+    tcp::socket* socket = nullptr;  // what the connection runs over, one of the two
     shm_stream* memory = nullptr;
     std::shared_ptr<tcp_introduction> dialing{};
     request_list waiting{};  // sends that wait for the connection
     bool read_armed = false;
     bool write_armed = false;
-    bool left = false;  // in good order, as the monitor says; what it sent before may still be on its way
+    bool reads_again = false;  // soon, without waiting for the socket
+    bool left = false;         // in good order, as the monitor says; what it sent before may still be on its way
   };
 
   [[nodiscard]] peer& peer_of(int rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
@@ -127,7 +130,9 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   bool move_links();
   [[nodiscard]] bool neighbours_wait();
   [[nodiscard]] hello_verdict decide_incoming(const hello& h);
-  void adopt(int rank, tcp::socket socket);
+  void adopt(int rank, tcp_link wire);
+  [[nodiscard]] std::unique_ptr<byte_stream> stream_over(int rank, tcp_link wire);
+  void read_again(int rank);
   void opened(int rank);
   void dial(int rank);
   void arm_read(int rank);

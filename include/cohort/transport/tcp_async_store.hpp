@@ -175,35 +175,36 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
     if (output_.size() == 1) write_next();
   }
   void write_next() {
-    detail::write_all(link_.connection().socket(), boost::asio::buffer(output_.front()),
-                      [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
-                        if (!self->ended_.empty()) return;
-                        if (code) return self->end("it went away (" + code.message() + ")");
-                        self->output_.pop_front();
-                        if (!self->output_.empty()) self->write_next();
-                      });
+    link_.connection().link().write_all(
+        boost::asio::buffer(output_.front()),
+        [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
+          if (!self->ended_.empty()) return;
+          if (code) return self->end("it went away (" + code.message() + ")");
+          self->output_.pop_front();
+          if (!self->output_.empty()) self->write_next();
+        });
   }
 
   void read_head() {
-    detail::read_all(link_.connection().socket(), boost::asio::buffer(head_),
-                     [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
-                       if (!self->ended_.empty()) return;
-                       if (code) return self->end("it went away (" + code.message() + ")");
-                       self->reply_ = detail::decode_reply_head(self->head_);
-                       if (self->reply_.size > detail::largest_reply(self->limits_))
-                         return self->end("it sent a reply that is too long to be one");
-                       self->body_.resize(self->reply_.size);
-                       self->read_body();
-                     });
+    link_.connection().link().read_all(boost::asio::buffer(head_),
+                                       [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
+                                         if (!self->ended_.empty()) return;
+                                         if (code) return self->end("it went away (" + code.message() + ")");
+                                         self->reply_ = detail::decode_reply_head(self->head_);
+                                         if (self->reply_.size > detail::largest_reply(self->limits_))
+                                           return self->end("it sent a reply that is too long to be one");
+                                         self->body_.resize(self->reply_.size);
+                                         self->read_body();
+                                       });
   }
   void read_body() {
-    detail::read_all(link_.connection().socket(), boost::asio::buffer(body_),
-                     [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
-                       if (!self->ended_.empty()) return;
-                       if (code) return self->end("it went away (" + code.message() + ")");
-                       self->answer();
-                       if (self->ended_.empty()) self->read_head();
-                     });
+    link_.connection().link().read_all(boost::asio::buffer(body_),
+                                       [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
+                                         if (!self->ended_.empty()) return;
+                                         if (code) return self->end("it went away (" + code.message() + ")");
+                                         self->answer();
+                                         if (self->ended_.empty()) self->read_head();
+                                       });
   }
 
   void answer() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/transport/hello_memory.hpp>
+#include <cohort/transport/refusal_note.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_calls.hpp>
 #include <cohort/transport/tcp_handshake.hpp>
@@ -25,12 +26,15 @@ class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
  public:
   using tcp = boost::asio::ip::tcp;
 
-  /// Listens already; `expected_guests` may say their hello at the same time, and strangers beside them.
-  tcp_doorway(tcp::acceptor acceptor, const hello_expectation& mine, std::string secret, std::size_t expected_guests)
+  /// Listens already; `expected_guests` may say their hello at the same time, and strangers beside them. With `tls` nobody
+  /// is heard who has not shown a certificate.
+  tcp_doorway(tcp::acceptor acceptor, const hello_expectation& mine, std::string secret, std::size_t expected_guests,
+              tcp_link::context_pointer tls = nullptr)
       : acceptor_(std::move(acceptor)),
         retry_(acceptor_.get_executor()),
         mine_(mine),
         secret_(std::move(secret)),
+        tls_(std::move(tls)),
         most_waiting_(expected_guests + 64) {}
 
   /// Neither function is called after `close`.
@@ -39,6 +43,9 @@ class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
     accepted_ = std::move(accepted);
     accept();
   }
+
+  /// Who was turned away last because of TLS. Any thread.
+  [[nodiscard]] const refusal_note& refused() const noexcept { return refused_; }
 
   void close() {
     closed_ = true;
@@ -75,11 +82,11 @@ class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
     waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), [](const auto& g) { return g.expired(); }),
                    waiting_.end());
     if (waiting_.size() >= most_waiting_) dismiss_oldest();
-    const auto greeting = std::make_shared<tcp_greeting>(std::move(socket), mine_, secret_);
+    const auto greeting = std::make_shared<tcp_greeting>(std::move(socket), mine_, secret_, tls_, refused_);
     waiting_.push_back(greeting);
     greeting->start([self = shared_from_this()](const hello& h) { return self->decide(h); },
-                    [self = shared_from_this()](tcp::socket s, const hello& h) {
-                      if (!self->closed_) self->accepted_(std::move(s), h);
+                    [self = shared_from_this()](tcp_link link, const hello& h) {
+                      if (!self->closed_) self->accepted_(std::move(link), h);
                     });
   }
 
@@ -101,6 +108,8 @@ class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
   boost::asio::steady_timer retry_;
   hello_expectation mine_;
   std::string secret_;
+  tcp_link::context_pointer tls_;
+  refusal_note refused_{};
   hello_memory seen_{};
   std::size_t most_waiting_;
   std::deque<std::weak_ptr<tcp_greeting>> waiting_{};

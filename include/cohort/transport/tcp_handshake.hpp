@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-// The opening of a connection between two ranks, both sides: one hello, one reply, within a deadline. Used for
-// the data connections of tcp.hpp and the control connections of tcp_monitor.hpp.
+// The opening of a connection between two ranks, both sides: TLS if it is asked for, one hello, one reply, within a
+// deadline. Used for the data connections of tcp.hpp and the control connections of tcp_monitor.hpp.
 #pragma once
 
 #include <cohort/transport/hello.hpp>
+#include <cohort/transport/refusal_note.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_calls.hpp>
+#include <cohort/transport/tcp_link.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -34,12 +36,19 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
  public:
   using socket_type = boost::asio::ip::tcp::socket;
   using decide_type = std::function<hello_verdict(const hello&)>;
-  using accepted_type = std::function<void(socket_type, const hello&)>;
+  using accepted_type = std::function<void(tcp_link, const hello&)>;
+  using context_pointer = tcp_link::context_pointer;
 
   static constexpr auto patience = std::chrono::seconds{5};
 
-  tcp_greeting(socket_type socket, const hello_expectation& mine, std::string secret)
-      : socket_(std::move(socket)), timer_(socket_.get_executor()), mine_(mine), secret_(std::move(secret)) {
+  tcp_greeting(socket_type socket, const hello_expectation& mine, std::string secret, context_pointer tls,
+               refusal_note& refused)
+      : link_(std::move(socket)),
+        timer_(link_.socket().get_executor()),
+        mine_(mine),
+        secret_(std::move(secret)),
+        tls_(std::move(tls)),
+        refused_(refused) {
     mine_.secret = secret_;
   }
 
@@ -50,11 +59,11 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
     detail::when_expired(timer_, [weak = weak_from_this()](const boost::system::error_code& cancelled) {
       if (const auto self = weak.lock(); self && !cancelled) self->dismiss();
     });
-    detail::read_all(socket_, boost::asio::buffer(bytes_),
-                     [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
-                       if (failure || self->over_) return self->stop();
-                       self->judge_hello();
-                     });
+    link_.shake_hands(tls_, tls_side::server, [self = shared_from_this()](const boost::system::error_code& failure) {
+      if (self->over_) return self->stop();
+      if (failure) return self->turn_away(failure);
+      self->read_hello();
+    });
   }
   /// Shows out one who has not been let in. What was promised to the others is kept.
   void dismiss() {
@@ -62,8 +71,16 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
   }
 
  private:
+  void read_hello() {
+    link_.read_all(boost::asio::buffer(bytes_),
+                   [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
+                     if (failure || self->over_) return self->stop();
+                     self->judge_hello();
+                   });
+  }
   void judge_hello() {
     hello_verdict verdict = judge(bytes_, mine_);
+    if (verdict.field == hello_field::tls) refused_.write_tls_client(link_.socket());
     const std::optional<hello> asked = decode_hello(bytes_);
     if (verdict.accepted()) verdict = decide_(*asked);
     let_in_ = verdict.accepted();
@@ -71,25 +88,38 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
     reply.verdict = verdict;
     reply.rank = mine_.rank;
     reply_ = sealed(reply, asked.value_or(hello{}), secret_);
-    detail::write_all(
-        socket_, boost::asio::buffer(reply_),
-        [self = shared_from_this(), asked, verdict](const boost::system::error_code& failure, std::size_t) {
-          self->timer_.cancel();
-          if (!failure && verdict.accepted()) self->accepted_(std::move(self->socket_), *asked);
-          self->stop();
-        });
+    link_.write_all(boost::asio::buffer(reply_),
+                    [self = shared_from_this(), asked, verdict](const boost::system::error_code& failure, std::size_t) {
+                      self->timer_.cancel();
+                      if (!failure && verdict.accepted()) self->accepted_(std::move(self->link_), *asked);
+                      self->stop();
+                    });
+  }
+  /// It must be able to read why before the connection goes: until then the timer runs.
+  void turn_away(const boost::system::error_code& why) {
+    if (!is_of_tls(why)) return stop();
+    refused_.write(link_.socket(), why.message());
+    if (why != tls_error(tls_trouble::no_tls)) return see_off();
+    link_.give_up_tls();
+    reply_ = refusal_of_plain_text(mine_.rank);
+    link_.write_all(boost::asio::buffer(reply_),
+                    [self = shared_from_this()](const boost::system::error_code&, std::size_t) { self->see_off(); });
+  }
+  void see_off() {
+    link_.see_off([self = shared_from_this()](const boost::system::error_code&) { self->stop(); });
   }
   void stop() {
     over_ = true;
-    boost::system::error_code ignored;
-    socket_.close(ignored);
+    link_.close();
     timer_.cancel();
   }
 
-  socket_type socket_;
+  tcp_link link_;
   boost::asio::steady_timer timer_;
   hello_expectation mine_;
   std::string secret_;
+  context_pointer tls_;
+  refusal_note& refused_;  // of the doorway, which outlives its greetings
   hello_bytes bytes_{};
   hello_bytes reply_{};
   decide_type decide_{};
@@ -98,7 +128,7 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
   bool over_ = false;
 };
 
-/// Opens one connection: connects, says hello, reads the reply.
+/// Opens one connection: connects, agrees on TLS if that is asked for, says hello, reads the reply.
 class tcp_introduction : public std::enable_shared_from_this<tcp_introduction> {
  public:
   using socket_type = boost::asio::ip::tcp::socket;
@@ -108,10 +138,11 @@ class tcp_introduction : public std::enable_shared_from_this<tcp_introduction> {
     hello_verdict verdict{};
     bool genuine = true;
   };
-  using done_type = std::function<void(socket_type, const outcome&)>;
+  using done_type = std::function<void(tcp_link, const outcome&)>;
+  using context_pointer = tcp_link::context_pointer;
 
-  tcp_introduction(socket_type socket, const hello& mine, std::string secret)
-      : socket_(std::move(socket)), mine_(mine), secret_(std::move(secret)) {
+  tcp_introduction(socket_type socket, const hello& mine, std::string secret, context_pointer tls)
+      : link_(std::move(socket)), mine_(mine), secret_(std::move(secret)), tls_(std::move(tls)) {
     mine_.nonce = fresh_nonce();
     bytes_ = sealed(mine_, secret_);
   }
@@ -119,40 +150,46 @@ class tcp_introduction : public std::enable_shared_from_this<tcp_introduction> {
   void start(const boost::asio::ip::tcp::endpoint& where, done_type done) {
     done_ = std::move(done);
     boost::system::error_code failed;
-    socket_.open(where.protocol(), failed);
-    if (!failed) close_on_exec(socket_.native_handle());
-    detail::connect_to(socket_, where, [self = shared_from_this()](const boost::system::error_code& failure) {
+    link_.socket().open(where.protocol(), failed);
+    if (!failed) close_on_exec(link_.socket().native_handle());
+    detail::connect_to(link_.socket(), where, [self = shared_from_this()](const boost::system::error_code& failure) {
       if (failure) return self->finish({failure, {}, true});
-      detail::write_all(self->socket_, boost::asio::buffer(self->bytes_),
-                        [self](const boost::system::error_code& f, std::size_t) {
-                          if (f) return self->finish({f, {}, true});
-                          self->read_reply();
-                        });
+      self->link_.shake_hands(self->tls_, tls_side::client, [self](const boost::system::error_code& f) {
+        if (f) return self->finish({f, {}, true});
+        self->say_hello();
+      });
     });
   }
   void cancel() {
     done_ = nullptr;
-    boost::system::error_code ignored;
-    socket_.close(ignored);
+    link_.close();
   }
 
  private:
+  void say_hello() {
+    link_.write_all(boost::asio::buffer(bytes_),
+                    [self = shared_from_this()](const boost::system::error_code& f, std::size_t) {
+                      if (f) return self->finish({f, {}, true});
+                      self->read_reply();
+                    });
+  }
   void read_reply() {
-    detail::read_all(socket_, boost::asio::buffer(reply_),
-                     [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
-                       if (failure) return self->finish({failure, {}, true});
-                       const std::optional<hello_reply> r = decode_reply(self->reply_);
-                       if (!r) return self->finish({{}, {hello_field::magic, 0, 0}, true});
-                       self->finish({{}, r->verdict, is_genuine(self->reply_, self->mine_, self->secret_)});
-                     });
+    link_.read_all(boost::asio::buffer(reply_),
+                   [self = shared_from_this()](const boost::system::error_code& failure, std::size_t) {
+                     if (failure) return self->finish({failure, {}, true});
+                     const std::optional<hello_reply> r = decode_reply(self->reply_);
+                     if (!r) return self->finish({{}, {hello_field::magic, 0, 0}, true});
+                     self->finish({{}, r->verdict, is_genuine(self->reply_, self->mine_, self->secret_)});
+                   });
   }
   void finish(const outcome& o) {
-    if (const done_type done = std::exchange(done_, nullptr)) done(std::move(socket_), o);
+    if (const done_type done = std::exchange(done_, nullptr)) done(std::move(link_), o);
   }
 
-  socket_type socket_;
+  tcp_link link_;
   hello mine_;
   std::string secret_;
+  context_pointer tls_;
   hello_bytes bytes_{};
   hello_bytes reply_{};
   done_type done_{};

@@ -30,6 +30,7 @@ class tcp_monitor {
     std::chrono::nanoseconds peer_timeout = std::chrono::seconds{10};
     hello introduction{};  ///< with role `control`
     std::string secret{};
+    tcp_link::context_pointer tls{};
   };
   /// Called on the liveness thread.
   struct listener {
@@ -55,7 +56,7 @@ class tcp_monitor {
     mine.world_size = settings_.size;
     mine.rank = 0;
     server_ = std::make_unique<tcp_monitor_server>(io_, std::move(acceptor), mine, settings_.secret, settings_.size,
-                                                   settings_.peer_timeout);
+                                                   settings_.peer_timeout, settings_.tls);
     return port;
   }
   /// Rank 0, before `join`: who is where.
@@ -184,21 +185,24 @@ inline void tcp_monitor::join(const tcp::endpoint& where, clock::time_point dead
   std::unique_lock lock(mutex_);
   const bool decided = changed_.wait_until(lock, deadline, [this] { return joining_ != joining::waiting; });
   if (decided && joining_ == joining::welcome) return;
-  const std::string text =
-      decided ? joining_text_ : "not every rank connected to the liveness service of rank 0 in time";
+  std::string text = decided ? joining_text_ : "not every rank connected to the liveness service of rank 0 in time";
+  if (const std::string refused = decided || !server_ ? "" : server_->last_refusal(); !refused.empty()) {
+    text += "; " + refused;
+  }
   lock.unlock();
   throw error(decided ? errc::peer_lost : errc::rendezvous_timeout,
               "rank " + std::to_string(settings_.rank) + " could not join the world: " + text);
 }
 
 inline void tcp_monitor::introduce(const tcp::endpoint& where) {
-  const auto opening = std::make_shared<tcp_introduction>(tcp::socket(io_), settings_.introduction, settings_.secret);
-  opening->start(where, [this](tcp::socket socket, const tcp_introduction::outcome& o) {
+  const auto opening =
+      std::make_shared<tcp_introduction>(tcp::socket(io_), settings_.introduction, settings_.secret, settings_.tls);
+  opening->start(where, [this](tcp_link link, const tcp_introduction::outcome& o) {
     if (o.why) return conclude_join(joining::failed, "rank 0 does not answer: " + o.why.message());
     if (!o.verdict.accepted())
       return conclude_join(joining::failed, "rank 0 refused this process: " + explain(o.verdict));
     if (!o.genuine) return conclude_join(joining::failed, "the liveness service does not know this job's secret");
-    link_ = std::make_shared<tcp_control_link>(std::move(socket));
+    link_ = std::make_shared<tcp_control_link>(std::move(link));
     last_heard_ = last_tick_ = clock::now();
     link_->start([this](monitor_message m, std::string_view p) { on_frame(m, p); },
                  [this](const boost::system::error_code&) { on_end(); });

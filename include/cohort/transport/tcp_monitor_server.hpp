@@ -27,9 +27,9 @@ class tcp_monitor_server {
   using tcp = boost::asio::ip::tcp;
 
   tcp_monitor_server(boost::asio::io_context& io, tcp::acceptor acceptor, const hello_expectation& mine,
-                     std::string secret, int size, std::chrono::nanoseconds peer_timeout)
+                     std::string secret, int size, std::chrono::nanoseconds peer_timeout, tcp_link::context_pointer tls)
       : door_(std::make_shared<tcp_doorway>(std::move(acceptor), mine, std::move(secret),
-                                            static_cast<std::size_t>(size))),
+                                            static_cast<std::size_t>(size), std::move(tls))),
         timer_(io),
         peer_timeout_(peer_timeout),
         ranks_(static_cast<std::size_t>(size)) {
@@ -43,7 +43,7 @@ class tcp_monitor_server {
           const bool known = h.rank >= 0 && !ranks_[static_cast<std::size_t>(h.rank)].link;
           return known ? hello_verdict{} : hello_verdict{hello_field::rank, 0, h.rank};
         },
-        [this](tcp::socket s, const hello& h) { admit(std::move(s), h.rank); });
+        [this](tcp_link link, const hello& h) { admit(std::move(link), h.rank); });
     last_tick_ = clock::now();
     tick();
   }
@@ -54,6 +54,9 @@ class tcp_monitor_server {
     s.host = std::move(host);
     s.pid = pid;
   }
+
+  /// Who was turned away last because of TLS. Any thread.
+  [[nodiscard]] std::string last_refusal() const { return door_->refused().text(); }
 
   /// Tells everybody that nobody watches any more, and closes.
   void stop() {
@@ -87,10 +90,10 @@ class tcp_monitor_server {
     std::vector<bool> answered{};
   };
 
-  void admit(tcp::socket socket, int rank) {
+  void admit(tcp_link link, int rank) {
     client& c = ranks_[static_cast<std::size_t>(rank)];
     if (c.link) return;
-    c.link = std::make_shared<tcp_control_link>(std::move(socket));
+    c.link = std::make_shared<tcp_control_link>(std::move(link));
     c.last_seen = clock::now();
     c.link->start([this, rank](monitor_message m, std::string_view p) { on_frame(rank, m, p); },
                   [this, rank](const boost::system::error_code&) { on_end(rank); });

@@ -49,6 +49,7 @@ struct opened_store {
     options.epoch = info.epoch;
     options.world_size = info.world_size;
     options.secret = info.secret;
+    options.tls = info.tls;
     options.insecure_network = info.insecure_network;
     server = std::make_unique<tcp_store_server>(options);
   }
@@ -59,6 +60,7 @@ struct opened_store {
   options.world_size = info.world_size;
   options.rank = info.rank;
   options.secret = info.secret;
+  options.tls = info.tls;
   options.alive_until = until;  // a busy host may leave rank 0 without a turn while the ranks meet
   tcp_store client(options, until);
   return {std::move(server), any_store(std::move(client))};

@@ -6,9 +6,12 @@
 #include <cohort/error.hpp>
 #include <cohort/store.hpp>
 #include <cohort/store/wire.hpp>
+#include <cohort/tls_options.hpp>
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/tcp_address.hpp>
+#include <cohort/transport/tcp_link.hpp>
 #include <cohort/transport/tcp_timed.hpp>
+#include <cohort/transport/tls.hpp>
 #include <cohort/uri.hpp>
 
 #include <boost/asio/buffer.hpp>
@@ -36,6 +39,7 @@ struct tcp_store_options {
   int world_size = 0;  ///< told to the server
   int rank = -1;       ///< told to the server; -1 for a tool that is no rank
   std::string secret{};
+  tls_options tls{};
   deadline alive_until = deadline::min();  ///< before then no call takes a server that does not answer for dead
 };
 
@@ -43,12 +47,12 @@ namespace transport {
 
 /// Completes: the constructor returns when the server has accepted the hello. Until `until` it tries again while the
 ///            connection is refused, because ranks start in any order
-/// Errors:    cannot_resolve, connection_refused, timed_out, store_failed, and when the server turns this process away
+/// Errors:    cannot_resolve, connection_refused, timed_out, store_failed, tls_failed, and when the server turns this process away
 ///            version_mismatch, wrong_job, world_size_mismatch or protocol_error
 class tcp_store_link {
  public:
   tcp_store_link(const tcp_store_options& options, deadline until)
-      : options_(options), link_(std::make_unique<timed_connection>()) {
+      : options_(options), tls_(open_tls(options.tls)), link_(std::make_unique<timed_connection>()) {
     connect(until);
   }
 
@@ -98,6 +102,12 @@ class tcp_store_link {
                         waited + "; is rank 0 running, and do MASTER_ADDR and MASTER_PORT name its address?");
   }
 
+  /// Whether nothing has failed. A failure of TLS stays one, however often it is tried.
+  [[nodiscard]] bool works(const boost::system::error_code& code) const {
+    if (is_of_tls(code)) fail("connect", errc::tls_failed, "cannot be used: " + code.message());
+    return !code;
+  }
+
   /// The hello and its answer. False: the connection ended before the answer, which is worth another try.
   [[nodiscard]] bool greet(deadline until) {
     hello h;
@@ -111,10 +121,11 @@ class tcp_store_link {
     for (unsigned char& byte : h.nonce) byte = static_cast<unsigned char>(entropy() & 0xffU);
 
     const hello_bytes bytes = sealed(h, options_.secret);
-    if (link_->write(boost::asio::buffer(bytes), until)) return false;
+    if (!works(link_->shake_hands(tls_, until))) return false;
+    if (!works(link_->write(boost::asio::buffer(bytes), until))) return false;
     hello_bytes reply_bytes{};
     const std::span all(reply_bytes);
-    if (link_->read(boost::asio::buffer(reply_bytes.data(), 8), until)) return false;
+    if (!works(link_->read(boost::asio::buffer(reply_bytes.data(), 8), until))) return false;
     if (!begins_as_reply(all.first<8>())) {
       link_->close();
       fail("connect", errc::protocol_error,
@@ -132,6 +143,7 @@ class tcp_store_link {
   }
 
   tcp_store_options options_;
+  tcp_link::context_pointer tls_;
   std::unique_ptr<timed_connection> link_;
 };
 

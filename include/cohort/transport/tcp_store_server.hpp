@@ -9,6 +9,7 @@
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_store_service.hpp>
+#include <cohort/transport/tls.hpp>
 #include <cohort/uri.hpp>
 
 #include <boost/asio/io_context.hpp>
@@ -34,6 +35,7 @@ struct tcp_store_server_options {
   /// could not tell the other ranks why they wait.
   bool compare_world_size = false;
   std::string secret{};
+  tls_options tls{};  ///< if it names files, only clients with a certificate of its authority are heard
   bool insecure_network = false;
   std::chrono::nanoseconds hello_timeout = std::chrono::seconds(5);
   store_limits limits{};
@@ -42,7 +44,8 @@ struct tcp_store_server_options {
 /// A running server. The table lives and dies with it.
 ///
 /// Completes: the constructor returns when the port is listening
-/// Errors:    address_in_use, cannot_resolve, insecure_network, io_error; clients' misdeeds end only their connections
+/// Errors:    address_in_use, cannot_resolve, insecure_network, io_error, tls_failed; clients' misdeeds end only their
+///            connections
 /// Lifetime:  a given io_context outlives the server; its handlers stop when the server goes
 class tcp_store_server {
  public:
@@ -68,6 +71,8 @@ class tcp_store_server {
   [[nodiscard]] const endpoint& where() const noexcept { return where_; }
   /// Connections that are open now, whether or not they have been accepted.
   [[nodiscard]] std::size_t connections() const noexcept { return service_->connections(); }
+  /// Who was turned away last because of TLS, and why; "" if nobody was.
+  [[nodiscard]] std::string last_refusal() const { return service_->refused().text(); }
 
  private:
   void open(boost::asio::io_context& context, const tcp_store_server_options& options) {
@@ -75,6 +80,7 @@ class tcp_store_server {
         transport::resolve(options.where.host, options.where.port, deadline_after(std::chrono::seconds(30)));
     const transport::tcp_endpoint at = found.front();
     require_safe(at, options);
+    transport::tcp_link::context_pointer tls = transport::open_tls(options.tls);
 
     const transport::tcp_detail::strand_type strand(context.get_executor());
     transport::tcp_detail::acceptor_type acceptor(strand);
@@ -97,8 +103,8 @@ class tcp_store_server {
     transport::tcp_detail::store_budget budget;
     budget.clients = static_cast<std::size_t>(std::max(options.world_size, 1)) + 64;
     budget.hello = options.hello_timeout;
-    service_ = std::make_shared<transport::tcp_detail::store_service>(std::move(acceptor), strand, expected,
-                                                                      options.secret, budget, options.limits);
+    service_ = std::make_shared<transport::tcp_detail::store_service>(
+        std::move(acceptor), strand, expected, options.secret, budget, options.limits, std::move(tls));
     service_->start();
   }
 

@@ -7,6 +7,7 @@
 #include <cohort/store/wire.hpp>
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/hello_memory.hpp>
+#include <cohort/transport/refusal_note.hpp>
 #include <cohort/transport/tcp_calls.hpp>
 #include <cohort/transport/tcp_store_session.hpp>
 
@@ -44,12 +45,13 @@ class store_service : public std::enable_shared_from_this<store_service> {
   using session_pointer = std::shared_ptr<store_session>;
 
   store_service(acceptor_type acceptor, strand_type strand, const hello_expectation& expected, std::string secret,
-                const store_budget& budget, store_limits limits)
+                const store_budget& budget, store_limits limits, tcp_link::context_pointer tls)
       : strand_(std::move(strand)),
         acceptor_(std::move(acceptor)),
         retry_(strand_),
         expected_(expected),
         secret_(std::move(secret)),
+        tls_(std::move(tls)),
         budget_(budget),
         desk_(limits) {
     expected_.secret = secret_;
@@ -63,6 +65,8 @@ class store_service : public std::enable_shared_from_this<store_service> {
   }
   /// Connections that are open now, whether or not they have been accepted. Any thread.
   [[nodiscard]] std::size_t connections() const noexcept { return connections_.load(std::memory_order_relaxed); }
+  /// Who was turned away last because of TLS. Any thread.
+  [[nodiscard]] const refusal_note& refused() const noexcept { return refused_; }
 
  private:
   using phase = store_session::phase;
@@ -83,7 +87,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
   void accept() noexcept try {
     if (stopped_) return;
     auto next = std::make_shared<store_session>(strand_, ++last_id_);
-    detail::accept_into(acceptor_, next->socket,
+    detail::accept_into(acceptor_, next->link.socket(),
                         [self = shared_from_this(), next](const boost::system::error_code& code) {
                           if (self->stopped_) return;
                           if (code) return self->accept_later();
@@ -106,10 +110,11 @@ class store_service : public std::enable_shared_from_this<store_service> {
   }
 
   void greet(const session_pointer& s) {
-    close_on_exec(s->socket.native_handle());
+    tcp_link::socket_type& socket = s->link.socket();
+    close_on_exec(socket.native_handle());
     boost::system::error_code ignored;
-    s->socket.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
-    s->socket.set_option(boost::asio::socket_base::keep_alive(true), ignored);
+    socket.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+    socket.set_option(boost::asio::socket_base::keep_alive(true), ignored);
     sessions_.emplace(s->id, s);
     greeting_.push_back(s->id);
     connections_.store(sessions_.size(), std::memory_order_relaxed);
@@ -120,10 +125,27 @@ class store_service : public std::enable_shared_from_this<store_service> {
     detail::when_expired(s->hello_timer, [self = shared_from_this(), s](const boost::system::error_code& code) {
       if (!code && s->state != phase::accepted) self->drop(s);
     });
-    detail::read_all(s->socket, boost::asio::buffer(s->greeting),
+    s->link.shake_hands(tls_, tls_side::server, [self = shared_from_this(), s](const boost::system::error_code& code) {
+      self->guarded(s, [&] { code ? self->turn_away(s, code) : self->read_hello(s); });
+    });
+  }
+
+  void read_hello(const session_pointer& s) {
+    s->link.read_all(boost::asio::buffer(s->greeting),
                      [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
                        self->guarded(s, [&] { code ? self->drop(s) : self->answer_hello(s); });
                      });
+  }
+
+  /// Who could not be agreed with on TLS is told why, as far as it understands, and has until the timer ends to read it.
+  void turn_away(const session_pointer& s, const boost::system::error_code& why) {
+    if (!is_of_tls(why)) return drop(s);
+    refused_.write(s->link.socket(), why.message());
+    s->state = phase::refused;
+    if (why != tls_error(tls_trouble::no_tls)) return see_off(s);
+    s->link.give_up_tls();
+    s->answer = refusal_of_plain_text(expected_.rank);
+    send_answer(s);
   }
 
   [[nodiscard]] hello_verdict judge_session(const store_session& s) {
@@ -141,13 +163,18 @@ class store_service : public std::enable_shared_from_this<store_service> {
     reply.pid = static_cast<std::uint32_t>(::getpid());
     s->answer = sealed(reply, decode_hello(s->greeting).value_or(hello{}), secret_);
     const bool welcome = reply.verdict.accepted();
+    if (reply.verdict.field == hello_field::tls) refused_.write_tls_client(s->link.socket());
     s->state = welcome ? phase::accepted : phase::refused;
     if (welcome) {
       ++accepted_;
       greeting_.remove(s->id);
       s->hello_timer.cancel();
     }
-    detail::write_all(s->socket, boost::asio::buffer(s->answer),
+    send_answer(s);
+  }
+
+  void send_answer(const session_pointer& s) {
+    s->link.write_all(boost::asio::buffer(s->answer),
                       [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
                         self->guarded(s, [&] {
                           if (code) return self->drop(s);
@@ -157,20 +184,15 @@ class store_service : public std::enable_shared_from_this<store_service> {
                       });
   }
 
-  /// A socket that is closed with unread bytes takes the refusal back; read them until the other side has seen it.
+  /// It has read why it was refused when it closes.
   void see_off(const session_pointer& s) {
-    boost::system::error_code ignored;
-    s->socket.shutdown(boost::asio::socket_base::shutdown_send, ignored);
-    detail::read_some(s->socket, boost::asio::buffer(s->greeting),
-                      [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
-                        self->guarded(s, [&] { code ? self->drop(s) : self->see_off(s); });
-                      });
+    s->link.see_off([self = shared_from_this(), s](const boost::system::error_code&) { self->drop(s); });
   }
 
   void read_head(const session_pointer& s) {
     if (s->reading || s->queued_bytes > pause_reading) return;  // resumed when it has read its replies
     s->reading = true;
-    detail::read_all(s->socket, boost::asio::buffer(s->head),
+    s->link.read_all(boost::asio::buffer(s->head),
                      [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
                        self->guarded(s, [&] {
                          if (code) return self->drop(s);
@@ -195,8 +217,8 @@ class store_service : public std::enable_shared_from_this<store_service> {
     }
     const std::size_t step = std::min<std::size_t>(s->request.size - held, read_step);
     s->body.resize(held + step);
-    detail::read_all(
-        s->socket, boost::asio::buffer(s->body.data() + held, step),
+    s->link.read_all(
+        boost::asio::buffer(s->body.data() + held, step),
         [self = shared_from_this(), s, next = held + step](const boost::system::error_code& code, std::size_t) {
           self->guarded(s, [&] { code ? self->drop(s) : self->read_body(s, next); });
         });
@@ -344,7 +366,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
     const outgoing& front = s->queue.front();
     const auto body = front.body ? boost::asio::buffer(*front.body) : boost::asio::const_buffer{};
     s->writing = true;
-    detail::write_all(s->socket, boost::asio::buffer(front.head), body,
+    s->link.write_all(boost::asio::buffer(front.head), body,
                       [self = shared_from_this(), s](const boost::system::error_code& code, std::size_t) {
                         self->guarded(s, [&] {
                           if (code) return self->drop(s);
@@ -362,8 +384,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
     const session_pointer s = which;  // what was given may stand in `sessions_`
     if (s->state == phase::accepted) --accepted_;
     s->state = phase::closed;
-    boost::system::error_code ignored;
-    s->socket.close(ignored);
+    s->link.close();
     s->hello_timer.cancel();
     greeting_.remove(s->id);
     while (!s->waits.empty()) {
@@ -397,6 +418,8 @@ class store_service : public std::enable_shared_from_this<store_service> {
   timer_type retry_;
   hello_expectation expected_;
   std::string secret_;
+  tcp_link::context_pointer tls_;
+  refusal_note refused_{};
   store_budget budget_;
   detail::store_desk desk_;
   std::unordered_map<std::uint64_t, session_pointer> sessions_{};

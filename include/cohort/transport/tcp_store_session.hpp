@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// One client of the TCP store as its server sees it: a socket, what has been read of its next request, and the
+// One client of the TCP store as its server sees it: a connection, what has been read of its next request, and the
 // replies that wait to be written. The rules are in tcp_store_service.hpp.
 #pragma once
 
 #include <cohort/store/wire.hpp>
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/tcp_address.hpp>
+#include <cohort/transport/tcp_link.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -25,8 +26,7 @@
 namespace cohort::transport::tcp_detail {
 
 using strand_type = boost::asio::strand<boost::asio::io_context::executor_type>;
-// Each on the strand; its type is erased, so that these are the types that the transports compile for themselves.
-using socket_type = boost::asio::ip::tcp::socket;
+// Each on the strand; their type is erased, so that these are the types that the transports compile for themselves.
 using acceptor_type = boost::asio::ip::tcp::acceptor;
 using timer_type = boost::asio::steady_timer;
 
@@ -45,9 +45,10 @@ struct store_session {
     closed,
   };
 
-  store_session(const strand_type& strand, std::uint64_t number) : socket(strand), hello_timer(strand), id(number) {}
+  store_session(const strand_type& strand, std::uint64_t number)
+      : link(tcp_link::socket_type(strand)), hello_timer(strand), id(number) {}
 
-  socket_type socket;
+  tcp_link link;
   timer_type hello_timer;
   std::uint64_t id;
   phase state = phase::greeting;

@@ -6,6 +6,7 @@
 #include <cohort/store.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_calls.hpp>
+#include <cohort/transport/tcp_link.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
@@ -21,47 +22,50 @@ namespace cohort::transport {
 /// Errors: an error code, boost::asio::error::timed_out for the deadline; nothing is thrown for the peer's doings
 class timed_connection {
  public:
-  timed_connection() : socket_(context_) {}
+  timed_connection() : link_(tcp_link::socket_type(context_)) {}
   timed_connection(const timed_connection&) = delete;
   timed_connection& operator=(const timed_connection&) = delete;
 
   [[nodiscard]] boost::system::error_code connect(const tcp_endpoint& to, deadline until) {
     close();
+    tcp_link::socket_type& socket = link_.socket();
     boost::system::error_code code;
-    socket_.open(to.protocol(), code);
+    socket.open(to.protocol(), code);
     if (code) return code;
-    close_on_exec(socket_.native_handle());
-    code = finish([&](detail::io_handler then) { detail::connect_to(socket_, to, std::move(then)); }, until);
+    close_on_exec(socket.native_handle());
+    code = finish([&](detail::io_handler then) { detail::connect_to(socket, to, std::move(then)); }, until);
     if (code) return code;
     // A port of the range from which the system picks source ports can be connected to itself while nobody listens.
-    if (socket_.local_endpoint(code) == socket_.remote_endpoint(code)) {
+    if (socket.local_endpoint(code) == socket.remote_endpoint(code)) {
       close();
       return boost::asio::error::connection_refused;
     }
     boost::system::error_code ignored;
-    socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
-    socket_.set_option(boost::asio::socket_base::keep_alive(true), ignored);
+    socket.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+    socket.set_option(boost::asio::socket_base::keep_alive(true), ignored);
     return {};
   }
 
+  /// Without a context there is nothing to do.
+  [[nodiscard]] boost::system::error_code shake_hands(const tcp_link::context_pointer& tls, deadline until) {
+    return finish([&](detail::io_handler then) { link_.shake_hands(tls, tls_side::client, std::move(then)); }, until);
+  }
+
   [[nodiscard]] boost::system::error_code write(boost::asio::const_buffer bytes, deadline until) {
-    return finish([&](detail::io_handler then) { detail::write_all(socket_, bytes, std::move(then)); }, until);
+    return finish([&](detail::io_handler then) { link_.write_all(bytes, std::move(then)); }, until);
   }
 
   /// Fills all of `bytes`.
   [[nodiscard]] boost::system::error_code read(boost::asio::mutable_buffer bytes, deadline until) {
-    return finish([&](detail::io_handler then) { detail::read_all(socket_, bytes, std::move(then)); }, until);
+    return finish([&](detail::io_handler then) { link_.read_all(bytes, std::move(then)); }, until);
   }
 
   // For who goes on without deadlines of this class, on the same reactor.
   [[nodiscard]] boost::asio::io_context& context() noexcept { return context_; }
-  [[nodiscard]] boost::asio::ip::tcp::socket& socket() noexcept { return socket_; }
+  [[nodiscard]] tcp_link& link() noexcept { return link_; }
 
-  [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
-  void close() noexcept {
-    boost::system::error_code ignored;
-    socket_.close(ignored);
-  }
+  [[nodiscard]] bool is_open() const noexcept { return link_.is_open(); }
+  void close() noexcept { link_.close(); }
 
  private:
   // The same handler for every call.
@@ -91,7 +95,7 @@ class timed_connection {
   }
 
   boost::asio::io_context context_{1};
-  boost::asio::ip::tcp::socket socket_;
+  tcp_link link_;
 };
 
 }  // namespace cohort::transport

@@ -20,6 +20,7 @@ inline tcp_transport::tcp_transport(tcp_settings s, boost::asio::io_context* io)
   m.size = settings_.size;
   m.peer_timeout = settings_.peer_timeout;
   m.secret = settings_.secret;
+  m.tls = settings_.tls;
   m.introduction.role = connection_role::control;
   m.introduction.job = job_id(settings_.run_id);
   m.introduction.epoch = settings_.epoch;
@@ -118,9 +119,10 @@ inline void tcp_transport::open_door() {
   mine.epoch = settings_.epoch;
   mine.world_size = size();
   mine.rank = rank();
-  door_ = std::make_shared<tcp_doorway>(std::move(acceptor_), mine, settings_.secret, static_cast<std::size_t>(size()));
+  door_ = std::make_shared<tcp_doorway>(std::move(acceptor_), mine, settings_.secret, static_cast<std::size_t>(size()),
+                                        settings_.tls);
   door_->open([this](const hello& h) { return decide_incoming(h); },
-              [this](tcp::socket s, const hello& h) { adopt(h.rank, std::move(s)); });
+              [this](tcp_link wire, const hello& h) { adopt(h.rank, std::move(wire)); });
 }
 
 inline hello_verdict tcp_transport::decide_incoming(const hello& h) {
@@ -146,14 +148,14 @@ inline void tcp_transport::dial(int rank_of_peer) {
   mine.world_size = size();
   mine.rank = rank();
   mine.target = rank_of_peer;
-  p.dialing = std::make_shared<tcp_introduction>(tcp::socket(*io_), mine, settings_.secret);
+  p.dialing = std::make_shared<tcp_introduction>(tcp::socket(*io_), mine, settings_.secret, settings_.tls);
   p.dialing->start(
-      p.address.where, [this, alive = alive_, rank_of_peer](tcp::socket socket, const tcp_introduction::outcome& o) {
+      p.address.where, [this, alive = alive_, rank_of_peer](tcp_link wire, const tcp_introduction::outcome& o) {
         if (!*alive) return;
         peer& q = peer_of(rank_of_peer);
         if (q.state != link::dialing) return;
         q.dialing.reset();
-        if (!o.why && o.verdict.accepted() && o.genuine) return adopt(rank_of_peer, std::move(socket));
+        if (!o.why && o.verdict.accepted() && o.genuine) return adopt(rank_of_peer, std::move(wire));
         if (!o.why && o.verdict.field == hello_field::capacity) {
           // Its own connection to this rank is on the way.
           q.state = link::promised;
@@ -170,19 +172,46 @@ inline void tcp_transport::dial(int rank_of_peer) {
       });
 }
 
-inline void tcp_transport::adopt(int rank_of_peer, tcp::socket socket) {
+inline void tcp_transport::adopt(int rank_of_peer, tcp_link wire) {
   peer& p = peer_of(rank_of_peer);
+  tcp::socket& socket = wire.socket();
   boost::system::error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   choose_congestion_control(socket, settings_.congestion_control);
   socket.non_blocking(true, ignored);
   close_on_exec(socket.native_handle());
-  auto stream = std::make_unique<tcp_stream>(std::move(socket));
-  p.socket = stream.get();
-  p.connection =
-      std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this), std::move(stream), rank_of_peer);
+  p.connection = std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this),
+                                                   stream_over(rank_of_peer, std::move(wire)), rank_of_peer);
   open_.push_back(rank_of_peer);
+  // What came right behind the greeting may have been read with it.
+  if (settings_.tls != nullptr) read_again(rank_of_peer);
   opened(rank_of_peer);
+}
+
+inline std::unique_ptr<byte_stream> tcp_transport::stream_over(int rank_of_peer, tcp_link wire) {
+  peer& p = peer_of(rank_of_peer);
+  std::unique_ptr<tls_session> session = wire.take_session();
+  if (session == nullptr) {
+    auto stream = std::make_unique<tcp_stream>(std::move(wire.socket()));
+    p.socket = &stream->socket();
+    return stream;
+  }
+  auto stream = std::make_unique<tls_stream>(std::move(wire.socket()), std::move(session),
+                                             [this, rank_of_peer] { read_again(rank_of_peer); });
+  p.socket = &stream->socket();
+  return stream;
+}
+
+// Before the next sleep, and after those who wait for a turn.
+inline void tcp_transport::read_again(int rank_of_peer) {
+  peer& p = peer_of(rank_of_peer);
+  if (std::exchange(p.reads_again, true)) return;
+  detail::post_to(*io_, [this, alive = alive_, c = p.connection] {
+    if (!*alive || !c->open()) return;
+    peer_of(c->peer()).reads_again = false;
+    c->try_read();
+    arm_write(c->peer());
+  });
 }
 
 inline void tcp_transport::opened(int rank_of_peer) {
@@ -202,7 +231,7 @@ inline void tcp_transport::arm_read(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
   if (p.read_armed || p.state != link::open || p.socket == nullptr) return;
   p.read_armed = true;
-  detail::when_ready(p.socket->socket(), tcp::socket::wait_read,
+  detail::when_ready(*p.socket, tcp::socket::wait_read,
                      [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
                        if (!*alive || !c->open()) return;
                        peer_of(c->peer()).read_armed = false;
@@ -216,7 +245,7 @@ inline void tcp_transport::arm_write(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
   if (p.write_armed || p.state != link::open || p.socket == nullptr || !p.connection->has_output()) return;
   p.write_armed = true;
-  detail::when_ready(p.socket->socket(), tcp::socket::wait_write,
+  detail::when_ready(*p.socket, tcp::socket::wait_write,
                      [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
                        if (!*alive || !c->open()) return;
                        peer_of(c->peer()).write_armed = false;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSL-1.0
+// Remembers who was turned away last because of TLS. A stranger must not end a job: only when ranks are missing in the end
+// does the rank that waited for them tell who had come. Written by the listeners, read by connect.hpp.
+#pragma once
+
+#include <cohort/transport/hello.hpp>
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include <mutex>
+#include <string>
+
+namespace cohort::transport {
+
+/// Any thread.
+class refusal_note {
+ public:
+  /// At a listener without TLS.
+  void write_tls_client(const boost::asio::ip::tcp::socket& from) {
+    write(from, "it speaks TLS, this process does not: " + std::string(tls_everywhere));
+  }
+  void write(const boost::asio::ip::tcp::socket& from, const std::string& why) {
+    boost::system::error_code gone;
+    const auto who = from.remote_endpoint(gone);
+    std::string text = "a connection ";
+    if (!gone) text += "from " + who.address().to_string() + ":" + std::to_string(who.port()) + " ";
+    text += "failed meanwhile: " + why;
+    const std::lock_guard lock(mutex_);
+    text_ = std::move(text);
+  }
+  /// "" if nobody was.
+  [[nodiscard]] std::string text() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_{};
+  std::string text_{};
+};
+
+}  // namespace cohort::transport
