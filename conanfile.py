@@ -23,8 +23,12 @@ class CohortConan(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     # What the consumer's program needs beside the headers. They pull requirements and change nothing in the package:
     # its component mpi only names MPI::MPI_CXX. "system": CMake finds what the machine has.
-    options = {"with_mpi": [False, "system", "openmpi"], "with_nccl": [False, "system"]}
-    default_options = {"with_mpi": False, "with_nccl": False}
+    options = {
+        "with_mpi": [False, "system", "openmpi"],
+        "with_nccl": [False, "system"],
+        "with_tls": [False, "system", "openssl"],
+    }
+    default_options = {"with_mpi": False, "with_nccl": False, "with_tls": False}
     exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "LICENSE"
     no_copy_source = True
 
@@ -43,6 +47,8 @@ class CohortConan(ConanFile):
         self.requires("boost/[>=1.81 <2]", options={"header_only": True})
         if self.options.with_mpi == "openmpi":
             self.requires("openmpi/[>=4.1 <6]")
+        if self.options.with_tls == "openssl":
+            self.requires("openssl/[>=3.0 <4]")
 
     def package_id(self):
         self.info.clear()

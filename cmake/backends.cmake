@@ -18,6 +18,14 @@ if(PROJECT_IS_TOP_LEVEL)
 endif()
 option(COHORT_WITH_NCCL "Find CUDA and NCCL, for cohort::nccl" ${cohort_nccl_default})
 
+# TLS is no backend, and a target of the same kind: the transport of `cpu` with OpenSSL, which it uses when it is asked to.
+set(cohort_tls_default OFF)
+if(PROJECT_IS_TOP_LEVEL)
+  find_package(OpenSSL 3.0 QUIET)
+  set(cohort_tls_default ${OPENSSL_FOUND})
+endif()
+option(COHORT_WITH_TLS "Find OpenSSL, for cohort::tls" ${cohort_tls_default})
+
 set(cohort_needs_of_mpi MPI::MPI_CXX)
 set(cohort_needs_of_nccl NCCL::NCCL CUDA::cudart)
 
@@ -32,6 +40,15 @@ foreach(backend IN ITEMS mpi nccl)
   endif()
 endforeach()
 
+add_library(cohort_tls INTERFACE)
+add_library(cohort::tls ALIAS cohort_tls)
+set_target_properties(cohort_tls PROPERTIES EXPORT_NAME tls)
+target_link_libraries(cohort_tls INTERFACE cohort OpenSSL::SSL OpenSSL::Crypto)
+target_compile_definitions(cohort_tls INTERFACE COHORT_WITH_TLS)
+
+if(COHORT_WITH_TLS)
+  find_package(OpenSSL 3.0 REQUIRED)
+endif()
 if(COHORT_WITH_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)  # the C++ bindings, which MPI has withdrawn
   find_package(MPI REQUIRED COMPONENTS CXX)

@@ -54,6 +54,9 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/cohort_bodies.cpp @ONLY
 add_library(cohort_bodies STATIC ${PROJECT_BINARY_DIR}/cohort_bodies.cpp)
 target_link_libraries(cohort_bodies PRIVATE cohort_developer)
 target_compile_definitions(cohort_bodies PUBLIC COHORT_SEPARATE_COMPILATION)
+if(COHORT_WITH_TLS)
+  target_link_libraries(cohort_bodies PUBLIC cohort::tls)
+endif()
 
 add_library(cohort_developer_once INTERFACE)
 target_link_libraries(cohort_developer_once INTERFACE cohort_developer cohort_bodies)

@@ -3,6 +3,7 @@
 #
 #   find_package(cohort 0.1)                      cohort::cohort
 #   find_package(cohort 0.1 COMPONENTS mpi)       cohort::mpi, and finds MPI
+#   find_package(cohort 0.1 COMPONENTS tls)       cohort::tls, and finds OpenSSL
 #   find_package(cohort 0.1 COMPONENTS tools)     cohort::tool, the `cohort` program
 #
 # Each component has its own targets file, which is read when the component is asked for: nobody needs MPI to be there
@@ -26,8 +27,9 @@ endfunction()
 foreach(backend IN LISTS cohort_backends)
   cohort_install_component(${backend} cohort_${backend})
 endforeach()
+cohort_install_component(tls cohort_tls)
 
-set(cohort_components ${cohort_backends})
+set(cohort_components ${cohort_backends} tls)
 if(COHORT_BUILD_TOOLS)
   list(APPEND cohort_components tools)  # tools/CMakeLists.txt installs it
 endif()

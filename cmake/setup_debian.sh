@@ -43,6 +43,7 @@ is_there() {
     clang-format-14 | clang-tidy-14) command -v "$1" || "${1%-14}" --version 2>&1 | grep -q 'version 14\.' ;;
     pkg-config | doxygen) command -v "$1" ;;
     python3-venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
+    libssl-dev) has_header openssl/ssl.h ;;
     libcereal-dev) has_header cereal/cereal.hpp ;;
     libclang-rt-14-dev) [ -e "$(clang++ -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ] ;;
     *) die "is_there: unknown package $1" ;;

@@ -49,7 +49,7 @@ inline void clear_launcher_variables() {
     const std::string_view name(*each, std::strcspn(*each, "="));
     const auto begins = [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; };
     const bool of_the_tests = begins("COHORT_TEST_") || name == "COHORT_TOOL" || name == "COHORT_EXAMPLES_DIR";
-    const bool how_ranks_talk = name == "COHORT_SHM";  // a test may be run over each
+    const bool how_ranks_talk = name == "COHORT_SHM" || begins("COHORT_TLS_");  // a test may be run over each
     if (of_the_tests || how_ranks_talk) continue;
     for (const char* prefix : {"COHORT_", "OMPI_", "PMI", "SLURM_", "TORCHELASTIC_"}) {
       if (begins(prefix)) {

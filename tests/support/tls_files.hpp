@@ -111,7 +111,8 @@ inline void make_tls_files(const std::string& folder) {
   write_key(at + "locked.key", rank, "secret");
   write_key(at + "open.key", rank);
   tls_files_detail::need(::chmod((at + "open.key").c_str(), 0644) == 0, "chmod");
-  const tls_identity expired = make_identity({.name = "a rank of yesterday", .from = -7200, .until = -3600}, &authority);
+  const tls_identity expired =
+      make_identity({.name = "a rank of yesterday", .from = -7200, .until = -3600}, &authority);
   write_certificates(at + "expired.pem", {&expired});
   write_key(at + "expired.key", expired);
   const tls_identity server = make_identity({.name = "a server", .usage = "serverAuth"}, &authority);

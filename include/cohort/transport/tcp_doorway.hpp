@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cohort/transport/hello_memory.hpp>
-#include <cohort/transport/refusal_note.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_calls.hpp>
 #include <cohort/transport/tcp_handshake.hpp>
+#include <cohort/transport/tcp_refusal.hpp>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -45,7 +45,7 @@ class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
   }
 
   /// Who was turned away last because of TLS. Any thread.
-  [[nodiscard]] const refusal_note& refused() const noexcept { return refused_; }
+  [[nodiscard]] const tcp_refusal& refused() const noexcept { return refused_; }
 
   void close() {
     closed_ = true;
@@ -109,7 +109,7 @@ class tcp_doorway : public std::enable_shared_from_this<tcp_doorway> {
   hello_expectation mine_;
   std::string secret_;
   tcp_link::context_pointer tls_;
-  refusal_note refused_{};
+  tcp_refusal refused_{};
   hello_memory seen_{};
   std::size_t most_waiting_;
   std::deque<std::weak_ptr<tcp_greeting>> waiting_{};

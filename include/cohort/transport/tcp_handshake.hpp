@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cohort/transport/hello.hpp>
-#include <cohort/transport/refusal_note.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_calls.hpp>
 #include <cohort/transport/tcp_link.hpp>
+#include <cohort/transport/tcp_refusal.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -42,7 +42,7 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
   static constexpr auto patience = std::chrono::seconds{5};
 
   tcp_greeting(socket_type socket, const hello_expectation& mine, std::string secret, context_pointer tls,
-               refusal_note& refused)
+               tcp_refusal& refused)
       : link_(std::move(socket)),
         timer_(link_.socket().get_executor()),
         mine_(mine),
@@ -119,7 +119,7 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
   hello_expectation mine_;
   std::string secret_;
   context_pointer tls_;
-  refusal_note& refused_;  // of the doorway, which outlives its greetings
+  tcp_refusal& refused_;  // of the doorway, which outlives its greetings
   hello_bytes bytes_{};
   hello_bytes reply_{};
   decide_type decide_{};

@@ -7,8 +7,8 @@
 #include <cohort/store/wire.hpp>
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/hello_memory.hpp>
-#include <cohort/transport/refusal_note.hpp>
 #include <cohort/transport/tcp_calls.hpp>
+#include <cohort/transport/tcp_refusal.hpp>
 #include <cohort/transport/tcp_store_session.hpp>
 
 #include <boost/asio/buffer.hpp>
@@ -66,7 +66,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
   /// Connections that are open now, whether or not they have been accepted. Any thread.
   [[nodiscard]] std::size_t connections() const noexcept { return connections_.load(std::memory_order_relaxed); }
   /// Who was turned away last because of TLS. Any thread.
-  [[nodiscard]] const refusal_note& refused() const noexcept { return refused_; }
+  [[nodiscard]] const tcp_refusal& refused() const noexcept { return refused_; }
 
  private:
   using phase = store_session::phase;
@@ -419,7 +419,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
   hello_expectation expected_;
   std::string secret_;
   tcp_link::context_pointer tls_;
-  refusal_note refused_{};
+  tcp_refusal refused_{};
   store_budget budget_;
   detail::store_desk desk_;
   std::unordered_map<std::uint64_t, session_pointer> sessions_{};

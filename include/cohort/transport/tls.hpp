@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // TLS as the transports see it: a session turns bytes into sealed bytes on a socket that never blocks, a context makes
-// sessions. Carried out by impl/tls_openssl.hpp where the component `tls` is linked; nothing here knows OpenSSL.
+// sessions. Carried out by impl/tls_context_openssl.hpp where the component `tls` is linked; nothing here knows OpenSSL.
 #pragma once
 
 #include <cohort/detail/config.hpp>

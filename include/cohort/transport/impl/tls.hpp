@@ -6,12 +6,40 @@
 #include <cohort/transport/tls.hpp>
 
 #ifdef COHORT_WITH_TLS
-#include <cohort/transport/impl/tls_openssl.hpp>
+#include <cohort/transport/hello.hpp>
+#include <cohort/transport/impl/tls_context_openssl.hpp>
 #else
-
 #include <cohort/error.hpp>
+#endif
 
 namespace cohort::transport {
+
+#ifdef COHORT_WITH_TLS
+
+COHORT_DECL std::shared_ptr<const tls_context> open_tls(const tls_options& files) {
+  if (!files.asked_for()) return nullptr;
+  return std::make_shared<const tls_detail::context>(tls_detail::file_reader(files).read());
+}
+
+COHORT_DECL std::string tls_category_type::message(int value) const {
+  const int number = value & 0xffffff;
+  switch (static_cast<tls_trouble>(value - number)) {
+    case tls_trouble::no_tls:
+      return "it does not speak TLS, and this process expects TLS 1.3: " + std::string(tls_everywhere);
+    case tls_trouble::certificate:
+      return std::string("TLS: its certificate is refused: ") + X509_verify_cert_error_string(number) +
+             "; expected one that is valid now and signed by the authority of this process (COHORT_TLS_AUTHORITY)";
+    case tls_trouble::alert:
+      return std::string("TLS: it has refused this process with the alert \"") + SSL_alert_desc_string_long(number) +
+             "\"; expected by it: TLS 1.3 and a certificate that is valid now and signed by the authority of its own "
+             "COHORT_TLS_AUTHORITY";
+    case tls_trouble::other: break;
+  }
+  const char* const reason = ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, number));
+  return std::string("TLS: ") + (reason == nullptr ? "OpenSSL does not say why" : reason);
+}
+
+#else
 
 COHORT_DECL std::shared_ptr<const tls_context> open_tls(const tls_options& files) {
   if (!files.asked_for()) return nullptr;
@@ -24,6 +52,6 @@ COHORT_DECL std::shared_ptr<const tls_context> open_tls(const tls_options& files
 
 COHORT_DECL std::string tls_category_type::message(int) const { return "TLS failed"; }
 
-}  // namespace cohort::transport
-
 #endif
+
+}  // namespace cohort::transport

@@ -36,7 +36,8 @@ class session final : public tls_session {
   /// RFC 8446 lets AES-GCM seal 2^24.5 records with one key.
   static constexpr std::uint64_t records_per_key = std::uint64_t{1} << 23;
 
-  session(SSL_CTX* context, int socket, tls_side side) : socket_(socket), ssl_(SSL_new(context)) {
+  session(SSL_CTX* context, int socket, tls_side side, std::uint64_t key_lasts = records_per_key)
+      : socket_(socket), key_lasts_(key_lasts), ssl_(SSL_new(context)) {
     BIO* const below = ssl_ == nullptr ? nullptr : BIO_new(bio_method());
     if (below == nullptr) {
       SSL_free(ssl_);
@@ -173,7 +174,7 @@ class session final : public tls_session {
   };
 
   void renew_key() noexcept {
-    if (++records_ % records_per_key != 0) return;
+    if (++records_ % key_lasts_ != 0) return;
     (void)SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);  // it leaves in front of the next record
   }
 
@@ -263,6 +264,7 @@ class session final : public tls_session {
   }
 
   int socket_;
+  std::uint64_t key_lasts_;
   SSL* ssl_;
   std::vector<char> out_{};  // sealed, for the kernel
   std::size_t given_ = 0;    // of out_, which the kernel has

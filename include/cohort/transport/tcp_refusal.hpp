@@ -13,7 +13,7 @@
 namespace cohort::transport {
 
 /// Any thread.
-class refusal_note {
+class tcp_refusal {
  public:
   /// At a listener without TLS.
   void write_tls_client(const boost::asio::ip::tcp::socket& from) {

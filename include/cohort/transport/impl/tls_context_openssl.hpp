@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// TLS 1.3 by OpenSSL: the bodies of transport/tls.hpp, when the component `tls` is linked. The files are read and checked
-// here; tls_session_openssl.hpp has the connections.
+// The files of transport/tls.hpp as OpenSSL reads them: each is held against the others, and a certificate that no rank would
+// accept is refused by its own. tls_session_openssl.hpp has the connections.
 #pragma once
 
-#include <cohort/detail/config.hpp>
 #include <cohort/detail/printable.hpp>
 #include <cohort/error.hpp>
-#include <cohort/transport/hello.hpp>
 #include <cohort/transport/impl/tls_session_openssl.hpp>
 #include <cohort/transport/tls.hpp>
 
@@ -22,8 +20,7 @@
 #include <system_error>
 #include <utility>
 
-namespace cohort::transport {
-namespace tls_detail {
+namespace cohort::transport::tls_detail {
 
 template <auto Free>
 struct freed_by {
@@ -147,29 +144,4 @@ class context final : public tls_context {
   context_pointer context_;
 };
 
-}  // namespace tls_detail
-
-COHORT_DECL std::shared_ptr<const tls_context> open_tls(const tls_options& files) {
-  if (!files.asked_for()) return nullptr;
-  return std::make_shared<const tls_detail::context>(tls_detail::file_reader(files).read());
-}
-
-COHORT_DECL std::string tls_category_type::message(int value) const {
-  const int number = value & 0xffffff;
-  switch (static_cast<tls_trouble>(value - number)) {
-    case tls_trouble::no_tls:
-      return "it does not speak TLS, and this process expects TLS 1.3: " + std::string(tls_everywhere);
-    case tls_trouble::certificate:
-      return std::string("TLS: its certificate is refused: ") + X509_verify_cert_error_string(number) +
-             "; expected one that is valid now and signed by the authority of this process (COHORT_TLS_AUTHORITY)";
-    case tls_trouble::alert:
-      return std::string("TLS: it has refused this process with the alert \"") + SSL_alert_desc_string_long(number) +
-             "\"; expected by it: TLS 1.3 and a certificate that is valid now and signed by the authority of its own "
-             "COHORT_TLS_AUTHORITY";
-    case tls_trouble::other: break;
-  }
-  const char* const reason = ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, number));
-  return std::string("TLS: ") + (reason == nullptr ? "OpenSSL does not say why" : reason);
-}
-
-}  // namespace cohort::transport
+}  // namespace cohort::transport::tls_detail
