@@ -51,17 +51,20 @@ std::vector<support::rank_result> meet(const std::vector<variables>& of_ranks, c
   support::rank_options options;
   options.environment = {{"COHORT_JOIN_TIMEOUT", "3"}};
   options.environment.insert(options.environment.end(), of_all.begin(), of_all.end());
-  return run_ranks(static_cast<int>(of_ranks.size()), [&](int rank) {
-    for (const auto& [name, value] : of_ranks[static_cast<std::size_t>(rank)]) {
-      if (value) {
-        ::setenv(name.c_str(), value->c_str(), 1);
-      } else {
-        ::unsetenv(name.c_str());
-      }
-    }
-    const auto rank_main = [](world_type world) -> task<> { co_await world.barrier(); };
-    return cohort::run(rank_main);
-  }, options);
+  return run_ranks(
+      static_cast<int>(of_ranks.size()),
+      [&](int rank) {
+        for (const auto& [name, value] : of_ranks[static_cast<std::size_t>(rank)]) {
+          if (value) {
+            ::setenv(name.c_str(), value->c_str(), 1);
+          } else {
+            ::unsetenv(name.c_str());
+          }
+        }
+        const auto rank_main = [](world_type world) -> task<> { co_await world.barrier(); };
+        return cohort::run(rank_main);
+      },
+      options);
 }
 
 void says(const support::rank_result& r, const std::string& words) {
@@ -69,7 +72,8 @@ void says(const support::rank_result& r, const std::string& words) {
   CHECK_MESSAGE(contains(r.err, words), words << "\nis not in\n" << support::describe({r}));
 }
 
-const std::string everywhere = "set COHORT_TLS_CERTIFICATE, COHORT_TLS_KEY and COHORT_TLS_AUTHORITY on every rank or on none";
+const std::string everywhere =
+    "set COHORT_TLS_CERTIFICATE, COHORT_TLS_KEY and COHORT_TLS_AUTHORITY on every rank or on none";
 
 task<> all_kinds_of_work(world_type& world) {
   for (int i = 0; i < 5; ++i) {
@@ -87,16 +91,20 @@ task<> all_kinds_of_work(world_type& world) {
 TEST_CASE("tls: ranks with files of one authority work together, with certificates of different depth") {
   support::rank_options options;
   options.environment = with(tls_files().options());
-  const auto ranks = run_ranks(3, [&](int rank) {
-    if (rank == 1) {
-      for (const auto& [name, value] : with(tls_files().options("chain"))) ::setenv(name.c_str(), value->c_str(), 1);
-    }
-    const auto rank_main = [](world_type world) -> task<> {
-      auto work = all_kinds_of_work(world);
-      co_await work;
-    };
-    return cohort::run(rank_main);
-  }, options);
+  const auto ranks = run_ranks(
+      3,
+      [&](int rank) {
+        if (rank == 1) {
+          for (const auto& [name, value] : with(tls_files().options("chain")))
+            ::setenv(name.c_str(), value->c_str(), 1);
+        }
+        const auto rank_main = [](world_type world) -> task<> {
+          auto work = all_kinds_of_work(world);
+          co_await work;
+        };
+        return cohort::run(rank_main);
+      },
+      options);
   INFO(support::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }
@@ -134,7 +142,7 @@ TEST_CASE("tls: where the ranks meet at a file, the liveness service is the firs
   SUBCASE("rank 1 has another authority's") {
     const auto ranks = meet({yes, with(tls_files().options("stranger", "stranger_authority.pem"))}, file);
     says(ranks[1], "rank 0 does not answer: TLS: its certificate is refused: ");
-    says(ranks[0], "failed meanwhile: TLS: it has refused this process with the alert \"unknown CA\"");
+    says(ranks[0], "failed meanwhile: TLS: it has refused this process: tlsv1 alert unknown ca");
   }
   std::error_code ignored;
   std::filesystem::remove(tls_files().at("meeting"), ignored);
@@ -145,10 +153,11 @@ TEST_CASE("tls: a rank of another authority is refused at both ends, in OpenSSL'
   const auto ranks =
       meet({with(tls_files().options()), with(tls_files().options("stranger", "stranger_authority.pem"))});
   says(ranks[1], "connect: the store at 127.0.0.1:");
-  says(ranks[1], "cannot be used: TLS: its certificate is refused: " + self_signed + "; expected one that is valid now");
+  says(ranks[1],
+       "cannot be used: TLS: its certificate is refused: " + self_signed + "; expected one that is valid now");
   says(ranks[0], "1/2 joined, missing rank 1");
   says(ranks[0], "a connection from 127.0.0.1:");
-  says(ranks[0], "failed meanwhile: TLS: it has refused this process with the alert \"unknown CA\"");
+  says(ranks[0], "failed meanwhile: TLS: it has refused this process: tlsv1 alert unknown ca");
 }
 
 TEST_CASE("tls: what is wrong with the files or the variables is said by the rank that has them, at once") {
@@ -160,12 +169,14 @@ TEST_CASE("tls: what is wrong with the files or the variables is said by the ran
   const wrong all[] = {
       {{{"COHORT_TLS_KEY", std::nullopt}},
        "COHORT_TLS_CERTIFICATE is set but COHORT_TLS_KEY is not; set it, or none of the three COHORT_TLS_ variables"},
-      {{{"COHORT_TLS_AUTHORITY", std::nullopt}}, "COHORT_TLS_CERTIFICATE is set but COHORT_TLS_AUTHORITY is not; set it"},
+      {{{"COHORT_TLS_AUTHORITY", std::nullopt}},
+       "COHORT_TLS_CERTIFICATE is set but COHORT_TLS_AUTHORITY is not; set it"},
       {{{"COHORT_TLS_CERTIFICATE", std::nullopt}}, "COHORT_TLS_KEY is set but COHORT_TLS_CERTIFICATE is not; set it"},
       {{{"COHORT_TLS_CERTIFICATE", std::nullopt}, {"COHORT_TLS_KEY", std::nullopt}},
        "COHORT_TLS_AUTHORITY is set but COHORT_TLS_CERTIFICATE is not; set it"},
       {{{"COHORT_TLS_KEY", ""}}, "COHORT_TLS_KEY is empty: expected the path of a file in PEM form"},
-      {with(tls_files().options("expired")), "(COHORT_TLS_CERTIFICATE): no rank would accept it: certificate has expired"},
+      {with(tls_files().options("expired")),
+       "(COHORT_TLS_CERTIFICATE): no rank would accept it: certificate has expired"},
       {with(tls_files().options("stranger")), "(COHORT_TLS_CERTIFICATE): no rank would accept it: "},
       {{{"COHORT_TLS_KEY", tls_files().at("open.key")}},
        "(COHORT_TLS_KEY): everybody on this host may use this file: run chmod o= on it"},
@@ -240,27 +251,30 @@ TEST_CASE("tls: who has no certificate, or one of his own making, is let in nowh
   const meeting_point knocked(3);
   support::rank_options options;
   options.environment = with(tls_files().options());
-  const auto ranks = run_ranks(3, [&](int) {
-    const auto rank_main = [&](world_type world) -> task<> {
-      uncertified without(false);
-      uncertified with_own(true);
-      const auto ports = listening_ports();
-      support::expect(ports.size() == (world.rank() == 0 ? 2U : 1U), "one port, on rank 0 two");
-      std::atomic<int> answered{0};
-      std::atomic<bool> over{false};
-      std::thread knocking([&] {
-        for (const std::uint16_t port : ports) answered += without.is_answered(port) + with_own.is_answered(port);
-        over = true;
-      });
-      while (!over) world.poll();  // the port for messages answers in the turns of this rank
-      knocking.join();
-      support::expect(answered == 0, "no answer to who has no certificate of this job");
-      knocked.arrive_and_wait();
-      auto work = all_kinds_of_work(world);
-      co_await work;
-    };
-    return cohort::run(rank_main);
-  }, options);
+  const auto ranks = run_ranks(
+      3,
+      [&](int) {
+        const auto rank_main = [&](world_type world) -> task<> {
+          uncertified without(false);
+          uncertified with_own(true);
+          const auto ports = listening_ports();
+          support::expect(ports.size() == (world.rank() == 0 ? 2U : 1U), "one port, on rank 0 two");
+          std::atomic<int> answered{0};
+          std::atomic<bool> over{false};
+          std::thread knocking([&] {
+            for (const std::uint16_t port : ports) answered += without.is_answered(port) + with_own.is_answered(port);
+            over = true;
+          });
+          while (!over) world.poll();  // the port for messages answers in the turns of this rank
+          knocking.join();
+          support::expect(answered == 0, "no answer to who has no certificate of this job");
+          knocked.arrive_and_wait();
+          auto work = all_kinds_of_work(world);
+          co_await work;
+        };
+        return cohort::run(rank_main);
+      },
+      options);
   INFO(support::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }

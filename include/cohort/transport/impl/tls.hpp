@@ -30,13 +30,12 @@ COHORT_DECL std::string tls_category_type::message(int value) const {
       return std::string("TLS: its certificate is refused: ") + X509_verify_cert_error_string(number) +
              "; expected one that is valid now and signed by the authority of this process (COHORT_TLS_AUTHORITY)";
     case tls_trouble::alert:
-      return std::string("TLS: it has refused this process with the alert \"") + SSL_alert_desc_string_long(number) +
-             "\"; expected by it: TLS 1.3 and a certificate that is valid now and signed by the authority of its own "
+      return "TLS: it has refused this process: " + tls_detail::words_for(SSL_AD_REASON_OFFSET + number) +
+             "; expected by it: TLS 1.3 and a certificate that is valid now and signed by the authority of its own "
              "COHORT_TLS_AUTHORITY";
     case tls_trouble::other: break;
   }
-  const char* const reason = ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, number));
-  return std::string("TLS: ") + (reason == nullptr ? "OpenSSL does not say why" : reason);
+  return "TLS: " + tls_detail::words_for(number);
 }
 
 #else

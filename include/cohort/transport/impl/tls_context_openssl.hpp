@@ -32,6 +32,11 @@ struct freed_by {
 using context_pointer = std::unique_ptr<SSL_CTX, freed_by<&SSL_CTX_free>>;
 using verification_pointer = std::unique_ptr<X509_STORE_CTX, freed_by<&X509_STORE_CTX_free>>;
 
+[[nodiscard]] inline std::string words_for(int reason) {
+  const char* const words = ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, static_cast<unsigned long>(reason)));
+  return words == nullptr ? "OpenSSL does not say why" : words;
+}
+
 /// What OpenSSL says about the last thing that failed on this thread; its queue is empty afterwards.
 [[nodiscard]] inline std::string last_words() {
   const unsigned long first = ERR_peek_error();
