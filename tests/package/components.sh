@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
-# components.sh refused|tools|mpi|nccl: the components of the installed package.
+# components.sh refused|tools|mpi|nccl|tls: the components of the installed package.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 here=$COHORT_SOURCE/tests/package
 work_in "components_$1"
@@ -54,6 +54,21 @@ END
     cmake -S "$here/over_nccl" -B . -G Ninja -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_PREFIX_PATH="$COHORT_PREFIX"
     cmake --build .
     ./over_nccl
+    ;;
+  tls)
+    expect_refusal "component tls needs OpenSSL 3.0 or newer with its headers: install it (Debian: libssl-dev)" \
+      cmake --fresh -S "$here/refused" -B refused -G Ninja -DCMAKE_PREFIX_PATH="$COHORT_PREFIX" -DVERSION=0.1 -DCOMPONENTS=tls \
+      -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON
+    [ -e /usr/include/openssl/ssl.h ] || skip "no OpenSSL here (Debian 12: apt-get install libssl-dev)"
+    command -v openssl >/dev/null || skip "no program openssl here, which makes the certificates (Debian 12: apt-get install openssl)"
+    cmake -S "$here/over_tls" -B . -G Ninja -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_PREFIX_PATH="$COHORT_PREFIX"
+    cmake --build .
+    # As docs/tls.md tells to.
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=authority of a job" \
+      -keyout authority.key -out authority.pem 2>/dev/null
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=a rank" -keyout rank.key -out rank.csr 2>/dev/null
+    openssl x509 -req -in rank.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 -out rank.pem 2>/dev/null
+    expect_answer ./over_tls "$PWD"
     ;;
   *) fail "unknown test $1" ;;
 esac
