@@ -77,8 +77,9 @@ void print_text(const env_report& report) {
   } else if (!i.master_addr.empty()) {
     std::printf(", meeting at %s port %d", i.master_addr.c_str(), int{i.master_port});
   }
-  std::printf("%s%s%s%s\n", i.run_id.empty() ? "" : ", job ", i.run_id.c_str(),
-              i.secret.empty() ? "" : ", with a secret", i.insecure_network ? ", on an insecure network" : "");
+  std::printf("%s%s%s%s%s\n", i.run_id.empty() ? "" : ", job ", i.run_id.c_str(),
+              i.secret.empty() ? "" : ", with a secret", i.tls.asked_for() ? ", with TLS" : "",
+              i.insecure_network ? ", on an insecure network" : "");
   for (const std::string& each : i.warnings) std::printf("warning: %s\n", each.c_str());
 }
 
@@ -105,6 +106,7 @@ void print_json(const env_report& report) {
     all["master_port"] = i.master_port;
     all["run_id"] = i.run_id;
     all["has_secret"] = !i.secret.empty();
+    all["has_tls"] = i.tls.asked_for();
     all["warnings"] = json::value_from(i.warnings);
   }
   std::printf("%s\n", json::serialize(all).c_str());

@@ -248,6 +248,15 @@ finding no_meeting(const launch_info& info, const error& e) {
             "export COHORT_SECRET=$(openssl rand -hex 32)  # once, and the same value for every rank",
             {info.rank}};
   }
+  if (e.condition() == errc::tls_failed) {
+    return {
+        severity::problem,
+        "tls",
+        e.what(),
+        "give every rank a certificate, its key and the authority that has signed all of them, or none of the three",
+        {},
+        {info.rank}};
+  }
   std::string advice = "is rank 0 started, and does a firewall let connections to that port through?";
   if (is_loopback_address(info.master_addr)) {
     advice += " " + info.master_addr + " is each host itself: if rank 0 is on another, give its address";
