@@ -16,8 +16,10 @@
 namespace {
 
 const std::string refusal =
-    "TLS is asked for (COHORT_TLS_CERTIFICATE, COHORT_TLS_KEY, COHORT_TLS_AUTHORITY or tls_options), and this program was "
-    "built without it: link the CMake target cohort::tls, or compile with -DCOHORT_WITH_TLS and link with -lssl -lcrypto; "
+    "TLS is asked for (COHORT_TLS_CERTIFICATE, COHORT_TLS_KEY, COHORT_TLS_AUTHORITY or tls_options), and this program "
+    "was "
+    "built without it: link the CMake target cohort::tls, or compile with -DCOHORT_WITH_TLS and link with -lssl "
+    "-lcrypto; "
     "without these names it talks in plain text";
 
 template <class Attempt>
@@ -38,10 +40,15 @@ TEST_CASE("tls absent: every rank that is asked for TLS refuses at once, also a 
     support::rank_options options;
     options.environment = {
         {"COHORT_TLS_CERTIFICATE", "a.pem"}, {"COHORT_TLS_KEY", "a.key"}, {"COHORT_TLS_AUTHORITY", "b.pem"}};
-    const auto ranks = support::run_ranks(n, [](int) {
-      const auto rank_main = [](cohort::communicator<cohort::cpu> world) -> cohort::task<> { co_await world.barrier(); };
-      return cohort::run(rank_main);
-    }, options);
+    const auto ranks = support::run_ranks(
+        n,
+        [](int) {
+          const auto rank_main = [](cohort::communicator<cohort::cpu> world) -> cohort::task<> {
+            co_await world.barrier();
+          };
+          return cohort::run(rank_main);
+        },
+        options);
     INFO(support::describe(ranks));
     for (const auto& r : ranks) {
       CHECK(r.exit_code != 0);

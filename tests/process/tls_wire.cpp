@@ -100,21 +100,24 @@ void run_recorded(const support::variables& environment, const std::function<voi
   support::rank_options options;
   options.environment = environment;
   options.environment.emplace_back("COHORT_SHM", "0");
-  const auto ranks = run_ranks(3, [&](int) {
-    const auto rank_main = [&](communicator<cpu> world) -> task<> {
-      for (const std::size_t repeats : {std::size_t{1}, std::size_t{100000}}) {
-        std::string text;
-        for (std::size_t i = 0; i < repeats; ++i) text += payload;
-        std::vector<char> all(text.begin(), text.end());
-        co_await world.all_reduce(all, max{});
-        support::expect(std::string(all.begin(), all.end()) == text, "the payload as it was");
-      }
-    };
-    const int code = cohort::run(rank_main);
-    const std::lock_guard lock(recording().mutex);
-    judge(recording().bytes);
-    return code;
-  }, options);
+  const auto ranks = run_ranks(
+      3,
+      [&](int) {
+        const auto rank_main = [&](communicator<cpu> world) -> task<> {
+          for (const std::size_t repeats : {std::size_t{1}, std::size_t{100000}}) {
+            std::string text;
+            for (std::size_t i = 0; i < repeats; ++i) text += payload;
+            std::vector<char> all(text.begin(), text.end());
+            co_await world.all_reduce(all, max{});
+            support::expect(std::string(all.begin(), all.end()) == text, "the payload as it was");
+          }
+        };
+        const int code = cohort::run(rank_main);
+        const std::lock_guard lock(recording().mutex);
+        judge(recording().bytes);
+        return code;
+      },
+      options);
   INFO(support::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }
@@ -135,7 +138,8 @@ TEST_CASE("tls wire: without TLS everything can be read") {
   });
 }
 
-TEST_CASE("tls wire: with TLS nothing can be read of what the ranks say to each other, to the store and by heartbeats") {
+TEST_CASE(
+    "tls wire: with TLS nothing can be read of what the ranks say to each other, to the store and by heartbeats") {
   const tls_options files = tls_files().options();
   run_recorded({{"COHORT_TLS_CERTIFICATE", files.certificate},
                 {"COHORT_TLS_KEY", files.key},

@@ -281,6 +281,27 @@ TEST_CASE("launch: the network's safety") {
   CHECK(refusal({{"COHORT_SECRET_FILE", directory}}).find("not a plain file") != std::string::npos);
 }
 
+TEST_CASE("launch: the files of TLS are named all three or not at all") {
+  CHECK_FALSE(launched({}).tls.asked_for());
+  const auto tls = launched({{"COHORT_TLS_CERTIFICATE", "rank.pem"},
+                             {"COHORT_TLS_KEY", "rank.key"},
+                             {"COHORT_TLS_AUTHORITY", "authority.pem"}})
+                       .tls;
+  CHECK(tls.asked_for());
+  CHECK(tls.certificate == "rank.pem");
+  CHECK(tls.key == "rank.key");
+  CHECK(tls.authority == "authority.pem");
+  const std::string otherwise = "; set it, or none of the three COHORT_TLS_ variables to talk without TLS";
+  CHECK(refusal({{"COHORT_TLS_CERTIFICATE", "a"}}) ==
+        "COHORT_TLS_CERTIFICATE is set but COHORT_TLS_KEY is not" + otherwise);
+  CHECK(refusal({{"COHORT_TLS_CERTIFICATE", "a"}, {"COHORT_TLS_KEY", "b"}}) ==
+        "COHORT_TLS_CERTIFICATE is set but COHORT_TLS_AUTHORITY is not" + otherwise);
+  CHECK(refusal({{"COHORT_TLS_AUTHORITY", "c"}}) ==
+        "COHORT_TLS_AUTHORITY is set but COHORT_TLS_CERTIFICATE is not" + otherwise);
+  CHECK(refusal({{"COHORT_TLS_CERTIFICATE", "a"}, {"COHORT_TLS_KEY", ""}, {"COHORT_TLS_AUTHORITY", "c"}}) ==
+        "COHORT_TLS_KEY is empty: expected the path of a file in PEM form");
+}
+
 TEST_CASE("launch: a source more is one entry more") {
   using cohort::env_source;
   env_source slurm{"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "", "", "", "SLURM_JOB_ID", ""};

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -36,7 +37,11 @@ class tcp_link {
   /// Everything after it is sealed. Without a context there is nothing to do, and `then` is called at once.
   void shake_hands(const context_pointer& with, tls_side side, detail::io_handler then) {
     if (with == nullptr) return then();
-    session_ = with->open(socket_.native_handle(), side);
+    try {
+      session_ = with->open(socket_.native_handle(), side);
+    } catch (const std::bad_alloc&) {
+      return then(boost::asio::error::no_memory);
+    }
     go_on_shaking(std::move(then));
   }
 

@@ -142,12 +142,13 @@ class session final : public tls_session {
     /// The bytes of the next record: where they lie if they lie together, else gathered in `scratch`.
     [[nodiscard]] std::span<const std::byte> take(std::unique_ptr<std::byte[]>& scratch) {
       const std::size_t here = std::min(pieces_.front().bytes - at_, record);
-      if (here == record || pieces_.size() == 1) {
+      const bool together_already = here == record || pieces_.size() == 1;
+      if (!together_already && !scratch) scratch.reset(new (std::nothrow) std::byte[record]);
+      if (together_already || !scratch) {
         const std::span<const std::byte> together(pieces_.front().data + at_, here);
         advance(here);
         return together;
       }
-      if (!scratch) scratch = std::make_unique<std::byte[]>(record);
       std::size_t filled = 0;
       while (filled < record && !at_end()) {
         const std::size_t part = std::min(pieces_.front().bytes - at_, record - filled);
