@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Strangers at the doors of a world: idle connections by the dozen, garbage, other protocols, hellos of other jobs, at
 // every port that its ranks listen on, while they join and while they work. The job must not notice.
+#include "../support/listening_ports.hpp"
 #include "fault_support.hpp"
 
 #include <cohort/transport/hello.hpp>
@@ -22,25 +23,12 @@
 using namespace cohort;
 using namespace faults;
 using namespace std::chrono_literals;
+using support::listening_ports;
 using support::run_ranks;
 
 namespace {
 
 using world_type = communicator<cpu>;
-
-/// The TCP ports on which this process listens.
-std::set<std::uint16_t> listening_ports() {
-  std::set<std::uint16_t> ports;
-  for (int fd = 3; fd < 256; ++fd) {
-    int listens = 0;
-    socklen_t size = sizeof listens;
-    if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
-    sockaddr_in address{};
-    size = sizeof address;
-    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0) ports.insert(ntohs(address.sin_port));
-  }
-  return ports;
-}
 
 /// Connections that a stranger holds open until it goes.
 class stranger {

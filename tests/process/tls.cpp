@@ -5,6 +5,7 @@
 
 #ifdef COHORT_WITH_TLS
 
+#include "../support/listening_ports.hpp"
 #include "../support/tls_pair.hpp"
 
 #include <cohort/transport/hello.hpp>
@@ -14,7 +15,6 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +26,7 @@
 
 using namespace cohort;
 using namespace faults;
+using support::listening_ports;
 using support::run_ranks;
 using support::tls_files;
 using support::variables;
@@ -86,27 +87,29 @@ task<> all_kinds_of_work(world_type& world) {
   }
 }
 
+/// Three ranks with TLS.
+template <class Body>
+void expect_all_well(const Body& body) {
+  support::rank_options options;
+  options.environment = with(tls_files().options());
+  const auto ranks = run_ranks(3, body, options);
+  INFO(support::describe(ranks));
+  for (const auto& r : ranks) CHECK(r.ok());
+}
+
 }  // namespace
 
 TEST_CASE("tls: ranks with files of one authority work together, with certificates of different depth") {
-  support::rank_options options;
-  options.environment = with(tls_files().options());
-  const auto ranks = run_ranks(
-      3,
-      [&](int rank) {
-        if (rank == 1) {
-          for (const auto& [name, value] : with(tls_files().options("chain")))
-            ::setenv(name.c_str(), value->c_str(), 1);
-        }
-        const auto rank_main = [](world_type world) -> task<> {
-          auto work = all_kinds_of_work(world);
-          co_await work;
-        };
-        return cohort::run(rank_main);
-      },
-      options);
-  INFO(support::describe(ranks));
-  for (const auto& r : ranks) CHECK(r.ok());
+  expect_all_well([](int rank) {
+    for (const auto& [name, value] : with(tls_files().options(rank == 1 ? "chain" : "rank"))) {
+      ::setenv(name.c_str(), value->c_str(), 1);
+    }
+    const auto rank_main = [](world_type world) -> task<> {
+      auto work = all_kinds_of_work(world);
+      co_await work;
+    };
+    return cohort::run(rank_main);
+  });
 }
 
 TEST_CASE("tls: on a rank without it the others are named, whichever rank that is") {
@@ -191,19 +194,6 @@ TEST_CASE("tls: what is wrong with the files or the variables is said by the ran
 
 namespace {
 
-std::set<std::uint16_t> listening_ports() {
-  std::set<std::uint16_t> ports;
-  for (int fd = 3; fd < 256; ++fd) {
-    int listens = 0;
-    socklen_t size = sizeof listens;
-    if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
-    sockaddr_in address{};
-    size = sizeof address;
-    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0) ports.insert(ntohs(address.sin_port));
-  }
-  return ports;
-}
-
 /// Speaks TLS and has no certificate, or one that nobody signed: it knocks, and is let in nowhere.
 class uncertified {
  public:
@@ -249,34 +239,27 @@ class uncertified {
 
 TEST_CASE("tls: who has no certificate, or one of his own making, is let in nowhere and disturbs nobody") {
   const meeting_point knocked(3);
-  support::rank_options options;
-  options.environment = with(tls_files().options());
-  const auto ranks = run_ranks(
-      3,
-      [&](int) {
-        const auto rank_main = [&](world_type world) -> task<> {
-          uncertified without(false);
-          uncertified with_own(true);
-          const auto ports = listening_ports();
-          support::expect(ports.size() == (world.rank() == 0 ? 2U : 1U), "one port, on rank 0 two");
-          std::atomic<int> answered{0};
-          std::atomic<bool> over{false};
-          std::thread knocking([&] {
-            for (const std::uint16_t port : ports) answered += without.is_answered(port) + with_own.is_answered(port);
-            over = true;
-          });
-          while (!over) world.poll();  // the port for messages answers in the turns of this rank
-          knocking.join();
-          support::expect(answered == 0, "no answer to who has no certificate of this job");
-          knocked.arrive_and_wait();
-          auto work = all_kinds_of_work(world);
-          co_await work;
-        };
-        return cohort::run(rank_main);
-      },
-      options);
-  INFO(support::describe(ranks));
-  for (const auto& r : ranks) CHECK(r.ok());
+  expect_all_well([&](int) {
+    const auto rank_main = [&](world_type world) -> task<> {
+      uncertified without(false);
+      uncertified with_own(true);
+      const auto ports = listening_ports();
+      support::expect(ports.size() == (world.rank() == 0 ? 2U : 1U), "one port, on rank 0 two");
+      std::atomic<int> answered{0};
+      std::atomic<bool> over{false};
+      std::thread knocking([&] {
+        for (const std::uint16_t port : ports) answered += without.is_answered(port) + with_own.is_answered(port);
+        over = true;
+      });
+      while (!over) world.poll();  // the port for messages answers in the turns of this rank
+      knocking.join();
+      support::expect(answered == 0, "no answer to who has no certificate of this job");
+      knocked.arrive_and_wait();
+      auto work = all_kinds_of_work(world);
+      co_await work;
+    };
+    return cohort::run(rank_main);
+  });
 }
 
 #else
