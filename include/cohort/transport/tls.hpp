@@ -79,7 +79,7 @@ enum class tls_trouble : int {
   no_tls = 1 << 24,       ///< the other end speaks something else
   certificate = 2 << 24,  ///< its certificate was refused; X509_V_ERR_...
   alert = 3 << 24,        ///< it has refused; the number of the alert
-  other = 4 << 24,        ///< a reason of OpenSSL's
+  other = 4 << 24,        ///< a reason of OpenSSL's part for TLS; 0 for one of another part
 };
 [[nodiscard]] inline boost::system::error_code tls_error(tls_trouble what, int number = 0) noexcept {
   return {static_cast<int>(what) + number, tls_category()};

@@ -35,7 +35,8 @@ COHORT_DECL std::string tls_category_type::message(int value) const {
              "COHORT_TLS_AUTHORITY";
     case tls_trouble::other: break;
   }
-  return "TLS: " + tls_detail::words_for(number);
+  return "TLS: " + tls_detail::words_for(number) +
+         "; expected TLS 1.3, with a certificate of the job's authority at both ends";
 }
 
 #else

@@ -91,8 +91,10 @@ class session final : public tls_session {
   }
 
   std::size_t receive(std::span<const piece> into, boost::system::error_code& failure) override {
-    // The answer to a peer that wants new keys; if there is no room for it now, the next call tries again.
-    if (has_unsent()) flush(failure);
+    // The answer to a peer that wants new keys; if there is no room for it now, the next call tries again. A socket that is
+    // broken says so when it is read.
+    boost::system::error_code ignored;
+    if (has_unsent()) flush(ignored);
     holds_bytes_ = false;
     std::size_t got = 0;
     for (const piece& p : into) {
@@ -207,7 +209,7 @@ class session final : public tls_session {
     if (system_error_ != 0) return {system_error_, boost::system::system_category()};
     if (is_at_end_ || kind == SSL_ERROR_ZERO_RETURN) return boost::asio::error::eof;
     const int reason = ERR_GET_REASON(first);
-    if (ERR_GET_LIB(first) != ERR_LIB_SSL) return tls_error(tls_trouble::other, reason & 0xffffff);
+    if (ERR_GET_LIB(first) != ERR_LIB_SSL) return tls_error(tls_trouble::other);
     if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
       return tls_error(tls_trouble::certificate, static_cast<int>(SSL_get_verify_result(ssl_)));
     }
