@@ -41,7 +41,7 @@ is_there() {
     munge) [ -x /usr/sbin/munged ] || command -v munged ;;
     clang-16 | clang-19) command -v "clang++-${1#clang-}" ;;
     clang-format-14 | clang-tidy-14) command -v "$1" || "${1%-14}" --version 2>&1 | grep -q 'version 14\.' ;;
-    pkg-config | doxygen) command -v "$1" ;;
+    pkg-config | doxygen | openssl) command -v "$1" ;;
     python3-venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
     libssl-dev) has_header openssl/ssl.h ;;
     libcereal-dev) has_header cereal/cereal.hpp ;;

@@ -198,7 +198,7 @@ in_time() {
 say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan style arm64 clang'), $jobs at a time"
 install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
 install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
-install_missing libssl-dev || say "the tests of tls/ are left out, and cohort is built without TLS: no OpenSSL here"
+install_missing libssl-dev openssl || say "unit/tls_*, process/tls* and package/components/tls will be skipped: no OpenSSL here"
 install_missing libopenmpi-dev openmpi-bin || say "the tests of mpi/openmpi are left out: no Open MPI here"
 install_missing libmpich-dev mpich || say "the tests of mpi/mpich are left out: no MPICH here"
 install_missing pkg-config || say "package/consume/pkg_config will be skipped: no pkg-config here"
