@@ -67,8 +67,8 @@ class file_reader {
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(c, 0);
     SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
-    SSL_CTX_set_read_ahead(c, 1);
-    SSL_CTX_set_default_read_buffer_len(c, session::read_ahead);
+    // Each record by itself, into where it is opened: what is read ahead OpenSSL moves to the front again and again.
+    SSL_CTX_set_read_ahead(c, 0);
     // A program in the background has nobody to ask.
     SSL_CTX_set_default_passwd_cb(c, [](char*, int, int, void*) { return -1; });
 

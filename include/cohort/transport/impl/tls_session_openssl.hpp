@@ -29,10 +29,9 @@ namespace cohort::transport::tls_detail {
 
 class session final : public tls_session {
  public:
-  static constexpr std::size_t read_ahead = std::size_t{64} << 10;  ///< asked of the kernel at once
-  static constexpr std::size_t record = std::size_t{16} << 10;      ///< the most that TLS seals in one piece
-  static constexpr std::size_t batch = std::size_t{128} << 10;      ///< sealed before it is given to the kernel
-  static constexpr std::size_t turn = std::size_t{1} << 20;         ///< moved before others have theirs
+  static constexpr std::size_t record = std::size_t{16} << 10;  ///< the most that TLS seals in one piece
+  static constexpr std::size_t batch = std::size_t{128} << 10;  ///< sealed before it is given to the kernel
+  static constexpr std::size_t turn = std::size_t{1} << 20;     ///< moved before others have theirs
   /// RFC 8446 lets AES-GCM seal 2^24.5 records with one key.
   static constexpr std::uint64_t records_per_key = std::uint64_t{1} << 23;
 
