@@ -31,8 +31,8 @@ class tls_session {
 
   /// Goes on with the handshake as far as it gets; what the socket must be before it gets further.
   virtual need shake_hands(boost::system::error_code& failure) = 0;
-  /// How many of these bytes, from the front, the kernel has taken. The next call gives the rest again: of those some may
-  /// be sealed already, so that they must be the same in number, wherever they lie by then.
+  /// As byte_stream::send. Of what waits sealed for room in the socket one byte counts as not taken, so that the caller
+  /// comes again until the kernel has all of it.
   virtual std::size_t send(std::span<const piece> from, boost::system::error_code& failure) = 0;
   /// As byte_stream::receive.
   virtual std::size_t receive(std::span<const piece> into, boost::system::error_code& failure) = 0;

@@ -83,8 +83,11 @@ class session final : public tls_session {
         }
         sealed_ += taken;
       }
-      if (!flush(failure)) return sent;
-      sent += std::exchange(sealed_, 0);
+      const bool all_gone = flush(failure);
+      const std::size_t held_back = all_gone ? 0 : 1;
+      sent += sealed_ - held_back;
+      sealed_ = held_back;
+      if (!all_gone) return sent;
     }
     return sent;
   }
@@ -270,7 +273,7 @@ class session final : public tls_session {
   SSL* ssl_;
   std::vector<char> out_{};  // sealed, for the kernel
   std::size_t given_ = 0;    // of out_, which the kernel has
-  std::size_t sealed_ = 0;   // bytes of the caller's that are in out_ and not yet told as sent
+  std::size_t sealed_ = 0;  // bytes of the caller's that are sealed and not yet told as sent: between calls at most one
   std::uint64_t records_ = 0;
   std::unique_ptr<std::byte[]> scratch_{};
   boost::system::error_code failure_{};
