@@ -80,7 +80,7 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
   }
   void judge_hello() {
     hello_verdict verdict = judge(bytes_, mine_);
-    if (verdict.field == hello_field::tls) refused_.write_tls_client(link_.socket());
+    if (verdict.field == hello_field::tls) refused_.write_tls_client(link_.peer());
     const std::optional<hello> asked = decode_hello(bytes_);
     if (verdict.accepted()) verdict = decide_(*asked);
     let_in_ = verdict.accepted();
@@ -98,7 +98,7 @@ class tcp_greeting : public std::enable_shared_from_this<tcp_greeting> {
   /// It must be able to read why before the connection goes: until then the timer runs.
   void turn_away(const boost::system::error_code& why) {
     if (!is_of_tls(why)) return stop();
-    refused_.write(link_.socket(), why.message());
+    refused_.write(link_.peer(), why.message());
     if (why != tls_error(tls_trouble::no_tls)) return see_off();
     link_.give_up_tls();
     reply_ = refusal_of_plain_text(mine_.rank);

@@ -32,10 +32,14 @@ class tcp_link {
   explicit tcp_link(socket_type socket) noexcept : socket_(std::move(socket)) {}
 
   [[nodiscard]] socket_type& socket() noexcept { return socket_; }
+  /// Who was there when hands were shaken, wherever it is by now.
+  [[nodiscard]] const boost::asio::ip::tcp::endpoint& peer() const noexcept { return peer_; }
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
 
   /// Everything after it is sealed. Without a context there is nothing to do, and `then` is called at once.
   void shake_hands(const context_pointer& with, tls_side side, detail::io_handler then) {
+    boost::system::error_code gone;
+    peer_ = socket_.remote_endpoint(gone);
     if (with == nullptr) return then();
     try {
       session_ = with->open(socket_.native_handle(), side);
@@ -151,6 +155,7 @@ class tcp_link {
   }
 
   socket_type socket_;
+  boost::asio::ip::tcp::endpoint peer_{};
   std::unique_ptr<tls_session> session_{};
   std::array<char, 256> forgotten_{};
 };

@@ -16,15 +16,12 @@ namespace cohort::transport {
 class tcp_refusal {
  public:
   /// At a listener without TLS.
-  void write_tls_client(const boost::asio::ip::tcp::socket& from) {
+  void write_tls_client(const boost::asio::ip::tcp::endpoint& from) {
     write(from, "it speaks TLS, this process does not: " + std::string(tls_everywhere));
   }
-  void write(const boost::asio::ip::tcp::socket& from, const std::string& why) {
-    boost::system::error_code gone;
-    const auto who = from.remote_endpoint(gone);
-    std::string text = "a connection ";
-    if (!gone) text += "from " + who.address().to_string() + ":" + std::to_string(who.port()) + " ";
-    text += "failed meanwhile: " + why;
+  void write(const boost::asio::ip::tcp::endpoint& from, const std::string& why) {
+    std::string text = "a connection from " + from.address().to_string() + ":" + std::to_string(from.port()) +
+                       " failed meanwhile: " + why;
     const std::lock_guard lock(mutex_);
     text_ = std::move(text);
   }

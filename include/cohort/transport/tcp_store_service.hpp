@@ -140,7 +140,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
   /// Who could not be agreed with on TLS is told why, as far as it understands, and has until the timer ends to read it.
   void turn_away(const session_pointer& s, const boost::system::error_code& why) {
     if (!is_of_tls(why)) return drop(s);
-    refused_.write(s->link.socket(), why.message());
+    refused_.write(s->link.peer(), why.message());
     s->state = phase::refused;
     if (why != tls_error(tls_trouble::no_tls)) return see_off(s);
     s->link.give_up_tls();
@@ -163,7 +163,7 @@ class store_service : public std::enable_shared_from_this<store_service> {
     reply.pid = static_cast<std::uint32_t>(::getpid());
     s->answer = sealed(reply, decode_hello(s->greeting).value_or(hello{}), secret_);
     const bool welcome = reply.verdict.accepted();
-    if (reply.verdict.field == hello_field::tls) refused_.write_tls_client(s->link.socket());
+    if (reply.verdict.field == hello_field::tls) refused_.write_tls_client(s->link.peer());
     s->state = welcome ? phase::accepted : phase::refused;
     if (welcome) {
       ++accepted_;
