@@ -9,6 +9,7 @@
 
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace cohort::transport {
 
