@@ -263,8 +263,7 @@ inline void tcp_monitor::dismiss() {
 
 // Rank 0 is not waited for, and what it would have judged nobody does.
 inline void tcp_monitor::lose_server(errc code, const std::string& how) {
-  dismiss();
-  if (left_) return;
+  if (left_) return dismiss();
   fault f;
   f.code = code;
   f.culprit = 0;
@@ -273,6 +272,8 @@ inline void tcp_monitor::lose_server(errc code, const std::string& how) {
   // Should rank 0 only have been stopped, it tells those who have not noticed, and itself, before this rank leaves.
   if (link_ && !link_->closed()) link_->send(monitor_message::report, encode_report(f, {}));
   listener_.on_verdict(std::make_shared<const fault>(std::move(f)));
+  // Not before: without a judge a rank tells what it sees itself, and others may have left for the same reason.
+  dismiss();
 }
 
 inline void tcp_monitor::tick() {
