@@ -3,10 +3,10 @@
 # Runs every test: installs what is missing (Debian 12), then configures, builds and tests in lanes:
 #   release  everything, the library with -O3; of the unit tests only those that compute much, when the asan lane runs
 #   asan     all unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
-#   tsan     unit and process tests with ThreadSanitizer
 #   style    format, names, and every header with clang 14, 16 and 19, warnings as errors (style/run.sh)
 #   arm64    every header by a cross compiler, and two ranks of an example under an emulator (arm64/run.sh)
 #   clang    every mistake that must not compile and every concept, with clang
+#   tsan     unit and process tests with ThreadSanitizer
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
 #
@@ -195,7 +195,7 @@ in_time() {
   fi
 }
 
-say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan tsan style arm64 clang'), $jobs at a time"
+say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan style arm64 clang tsan'), $jobs at a time"
 install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
 install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
 install_missing libssl-dev openssl || say "unit/tls_*, process/tls* and package/components/tls will be skipped: no OpenSSL here"
@@ -214,10 +214,10 @@ run_lane release
 configure_options=()
 if [ "$quick" = 0 ]; then
   run_sanitizer_lane asan address,undefined  # whatever the time: it has the other unit tests
-  in_time run_sanitizer_lane tsan thread
   in_time run_style_lane style
   in_time run_arm64_lane arm64
   in_time run_clang_lane clang
+  in_time run_sanitizer_lane tsan thread
 fi
 
 say "summary, after $SECONDS s"
