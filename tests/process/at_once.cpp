@@ -230,7 +230,7 @@ template <mistake What>
 task<int> second_is_wrong(communicator<cpu> world) {
   std::vector<int> v{1, 2, 3};
   for (int i = 0; i < 20; ++i) co_await world.all_reduce(v, max{});
-  if (world.rank() == 1) std::this_thread::sleep_for(20ms);
+  if (world.rank() == 1) std::this_thread::sleep_for(20ms);  // the other has called, and waits in a frame
   const bool second = world.rank() == 1;
   std::string text = "nothing";
   try {

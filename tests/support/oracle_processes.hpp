@@ -21,6 +21,7 @@
 #include <initializer_list>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,10 @@ void on_processes(int n, std::initializer_list<operation_kind> kinds, Check chec
     auto rank_main = [&](communicator<remote> world) -> task<> {
       support::expect(world.rank() == rank && world.size() == n, "the rank and the size that the launcher gave");
       ranks_share_memory() = world.calls().state()->window != nullptr;
+      const char* const shared = std::getenv("COHORT_SHM");
+      const bool over_sockets = shared != nullptr && std::string_view(shared) == "0";
+      support::expect(!(over_sockets && ranks_share_memory()),
+                      "no shared memory in a test that is to run over sockets");
       ranks_span_hosts() = world.calls().state()->hosts != nullptr;
       support::expect(ranks_span_hosts() == static_cast<bool>(move_in), "several hosts where there are several");
       checker<remote> c(world, counts);

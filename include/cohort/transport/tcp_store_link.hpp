@@ -47,7 +47,8 @@ namespace transport {
 
 /// Completes: the constructor returns when the server has accepted the hello. Until `until` it tries again while the
 ///            connection is refused, because ranks start in any order
-/// Errors:    cannot_resolve, connection_refused, timed_out, store_failed, tls_failed, and when the server turns this process away
+/// Errors:    cannot_resolve, connection_refused, timed_out, store_failed, tls_failed, and when the server turns this
+///            process away
 ///            version_mismatch, wrong_job, world_size_mismatch or protocol_error
 class tcp_store_link {
  public:

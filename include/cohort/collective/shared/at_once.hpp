@@ -13,11 +13,11 @@
 namespace cohort::collective {
 
 /// Longer blocks take so long that a frame makes no difference.
-inline constexpr std::size_t most_at_once = std::size_t{64} << 10;
+inline constexpr std::size_t at_once_bytes = std::size_t{64} << 10;
 
 /// Whether a call is carried out in the window with short blocks, and nothing can interrupt it.
 [[nodiscard]] inline bool may_be_at_once(const cohort::detail::ticket& t, std::size_t bytes) noexcept {
-  return t.signature.algorithm == algorithm::shared_memory && bytes <= most_at_once && !t.chosen.stop.stop_possible();
+  return t.signature.algorithm == algorithm::shared_memory && bytes <= at_once_bytes && !t.chosen.stop.stop_possible();
 }
 
 /// One step of the window, tried once.
