@@ -7,6 +7,8 @@
 #error "cohort/src.hpp is for programs that define COHORT_SEPARATE_COMPILATION in every source; without it include cohort.hpp alone"
 #endif
 
+#include <cohort/backend/cpu.hpp>
+#include <cohort/backend/inproc.hpp>
 #include <cohort/collective/impl/select.hpp>
 #include <cohort/impl/connect.hpp>
 #include <cohort/impl/launch.hpp>
@@ -16,3 +18,11 @@
 #include <cohort/transport/impl/engine.hpp>
 #include <cohort/transport/impl/inproc.hpp>
 #include <cohort/transport/impl/tls.hpp>
+
+namespace cohort {
+
+COHORT_TEMPLATES_OF(template, transport::cpu_transport)
+COHORT_WINDOW_TEMPLATES_OF(template, transport::cpu_transport)
+COHORT_TEMPLATES_OF(template, transport::inproc_endpoint)
+
+}  // namespace cohort

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cohort/backend/backend.hpp>
+#ifdef COHORT_SEPARATE_COMPILATION
+#include <cohort/backend/compiled_once.hpp>
+#endif
 #include <cohort/transport/cpu_transport.hpp>
 
 namespace cohort {
@@ -13,5 +16,10 @@ struct cpu {
 };
 
 static_assert(backend<cpu>);
+
+#ifdef COHORT_SEPARATE_COMPILATION
+COHORT_TEMPLATES_OF(extern template, transport::cpu_transport)
+COHORT_WINDOW_TEMPLATES_OF(extern template, transport::cpu_transport)
+#endif
 
 }  // namespace cohort

@@ -23,16 +23,14 @@ namespace cohort::collective {
 }
 
 template <class Channel>
+task<> all_gather_shared(const Channel& ch, const layouts& where);
+
+template <class Channel>
 task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) {
-      const auto otherwise = [&ch, &where] {
-        return all_gather_by(ch, without_window(ch.current(), where.out.bytes(0, where.out.blocks()), true), where);
-      };
-      return move_in_window(ch, all_gather_move(where, r), otherwise);
-    }
+    if (how == algorithm::shared_memory) return all_gather_shared(ch, where);
     if (how == algorithm::hierarchical) return all_gather_on_hosts(ch, where);
   }
   if constexpr (transport::native_all_gather<typename Channel::transport_type>) {
@@ -44,6 +42,13 @@ task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
     case algorithm::linear: return execute(ch, linear_all_gather{p, r}, where, nullptr);
     default: return execute(ch, circulant_all_gather{p, r}, where, nullptr);
   }
+}
+
+template <class Channel>
+task<> all_gather_shared(const Channel& ch, const layouts& where) {
+  const bool done = co_await move_in_window(ch, all_gather_move(where, ch.rank()));
+  if (done) co_return;
+  co_await all_gather_by(ch, without_window(ch.current(), where.out.bytes(0, where.out.blocks()), true), where);
 }
 
 template <transport::message_transport Transport>

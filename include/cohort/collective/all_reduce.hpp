@@ -11,19 +11,16 @@
 namespace cohort::collective {
 
 template <class Channel, class Vector>
+task<> all_reduce_shared(const Channel& ch, Vector& v, const cohort::detail::reducer& op, bool* finished);
+
+/// Result: `*finished` is set if the functor's `finish` has been applied
+template <class Channel, class Vector>
 task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::detail::reducer& op,
                      bool* finished = nullptr) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) {
-      const layout whole = v.cut(1);
-      const std::size_t bytes = whole.bytes(0, 1);
-      const auto otherwise = [&ch, &v, &op, bytes] {
-        return all_reduce_by(ch, without_window(ch.current(), bytes, op.commutative), v, op);
-      };
-      return reduce_in_window(ch, whole, whole, bytes, op, -1, otherwise, finished);
-    }
+    if (how == algorithm::shared_memory) return all_reduce_shared(ch, v, op, finished);
     if (how == algorithm::hierarchical) return all_reduce_on_hosts(ch, v, v.cut(1).bytes(0, 1), op);
   }
   switch (how) {
@@ -31,6 +28,18 @@ task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::
     case algorithm::ring: return execute_in_place(ch, ring_all_reduce(p, r), v, &op);
     case algorithm::halving_doubling: return execute_in_place(ch, halving_doubling_all_reduce(p, r), v, &op);
     default: return execute_in_place(ch, recursive_doubling_all_reduce{p, r}, v, &op);
+  }
+}
+
+template <class Channel, class Vector>
+task<> all_reduce_shared(const Channel& ch, Vector& v, const cohort::detail::reducer& op, bool* finished) {
+  const layout whole = v.cut(1);
+  const std::size_t bytes = whole.bytes(0, 1);
+  const reduced how = co_await reduce_in_window(ch, whole, whole, bytes, op, -1);
+  if (how == reduced::not_at_all) {
+    co_await all_reduce_by(ch, without_window(ch.current(), bytes, op.commutative), v, op);
+  } else if (finished != nullptr) {
+    *finished = how == reduced::finished;
   }
 }
 
@@ -50,23 +59,23 @@ operation<> all_reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const
     }
   }
   whole_vector all{bytes_of(out), count, sizeof(T)};
+  algorithm how = c.signature().algorithm;
+  bool finished = false;
   if constexpr (sharing_transport<Transport>) {
     // Where the inputs can be read from where they are, they need not be copied to the output first.
-    if (c.signature().algorithm == algorithm::shared_memory && in != out && combine.prepare == nullptr) {
-      const auto otherwise = [&] {
-        contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
-        return all_reduce_by(ch, without_window(c, count * sizeof(T), combine.commutative), all, combine);
-      };
-      const layout source = layout::uniform(bytes_of(in), count * sizeof(T), 1);
-      bool finished = false;
-      co_await reduce_in_window(ch, source, all.cut(1), count * sizeof(T), combine, -1, otherwise, &finished);
-      if (!finished) conclude(combine, bytes_of(out), count, ch.size());
-      co_return;
+    if (how == algorithm::shared_memory && combine.prepare == nullptr) {
+      const std::size_t bytes = count * sizeof(T);
+      const layout source = layout::uniform(bytes_of(in), bytes, 1);
+      const reduced end = co_await reduce_in_window(ch, source, all.cut(1), bytes, combine, -1);
+      if (end != reduced::not_at_all) {
+        if (end != reduced::finished) conclude(combine, bytes_of(out), count, ch.size());
+        co_return;
+      }
+      how = without_window(c, bytes, combine.commutative);
     }
   }
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
-  bool finished = false;
-  co_await all_reduce_by(ch, c.signature().algorithm, all, combine, &finished);
+  co_await all_reduce_by(ch, how, all, combine, &finished);
   if (!finished) conclude(combine, bytes_of(out), count, ch.size());
 }
 

@@ -25,16 +25,14 @@ namespace cohort::collective {
 }
 
 template <class Channel>
+task<> all_to_all_shared(const Channel& ch, const layouts& where, std::size_t block_bytes);
+
+template <class Channel>
 task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) {
-      const auto otherwise = [&ch, &where, block_bytes] {
-        return all_to_all_by(ch, without_window(ch.current(), block_bytes, true), where, block_bytes);
-      };
-      return move_in_window(ch, all_to_all_move(ch.current().signature(), r, where, block_bytes), otherwise);
-    }
+    if (how == algorithm::shared_memory) return all_to_all_shared(ch, where, block_bytes);
   }
   if constexpr (transport::native_all_to_all<typename Channel::transport_type>) {
     using library = transport::native_collectives<typename Channel::transport_type>;
@@ -43,6 +41,13 @@ task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std
   }
   if (how == algorithm::bruck) return with_scratch(ch, bruck_all_to_all{p, r}, where, block_bytes);
   return execute(ch, pairwise_all_to_all{p, r, exchange_window(block_bytes)}, where, nullptr);
+}
+
+template <class Channel>
+task<> all_to_all_shared(const Channel& ch, const layouts& where, std::size_t block_bytes) {
+  const call& c = ch.current();
+  const bool done = co_await move_in_window(ch, all_to_all_move(c.signature(), ch.rank(), where, block_bytes));
+  if (!done) co_await all_to_all_by(ch, without_window(c, block_bytes, true), where, block_bytes);
 }
 
 template <transport::message_transport Transport>

@@ -16,10 +16,8 @@ operation<> barrier_in_frame([[maybe_unused]] cohort::detail::ticket t) {
   const layouts nothing;
   if constexpr (sharing_transport<Transport>) {
     if (c.signature().algorithm == algorithm::shared_memory) {
-      const auto otherwise = [&ch, &nothing] {
-        return execute(ch, dissemination_barrier{ch.size(), ch.rank()}, nothing, nullptr);
-      };
-      co_await move_in_window(ch, window_move{}, otherwise);
+      const bool done = co_await move_in_window(ch, window_move{});
+      if (!done) co_await execute(ch, dissemination_barrier{ch.size(), ch.rank()}, nothing, nullptr);
       co_return;
     }
     if (c.signature().algorithm == algorithm::hierarchical) {

@@ -24,6 +24,9 @@ inline constexpr std::size_t broadcast_chunk = std::size_t{128} << 10;
 }
 
 template <class Channel>
+task<> broadcast_shared(const Channel& ch, int root, whole_vector v);
+
+template <class Channel>
 task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data, std::size_t count,
                     std::size_t element_bytes) {
   const int p = ch.size();
@@ -37,13 +40,7 @@ task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data,
   const int segments = pipeline_segments(how, count * element_bytes, p);
   whole_vector v{data, count, element_bytes};
   if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) {
-      const auto otherwise = [&ch, root, data, count, element_bytes] {
-        return broadcast_by(ch, without_window(ch.current(), count * element_bytes, true), root, data, count,
-                            element_bytes);
-      };
-      return move_in_window(ch, broadcast_move(v, root), otherwise);
-    }
+    if (how == algorithm::shared_memory) return broadcast_shared(ch, root, v);
     if (how == algorithm::hierarchical) return broadcast_on_hosts(ch, root, v);
   }
   switch (how) {
@@ -53,6 +50,14 @@ task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data,
     case algorithm::chain: return execute_in_place(ch, chain_broadcast{p, r, root, segments}, v, nullptr);
     default: return execute_in_place(ch, binomial_broadcast{p, r, root}, v, nullptr);
   }
+}
+
+template <class Channel>
+task<> broadcast_shared(const Channel& ch, int root, whole_vector v) {
+  const bool done = co_await move_in_window(ch, broadcast_move(v, root));
+  if (done) co_return;
+  const algorithm how = without_window(ch.current(), v.count * v.element_bytes, true);
+  co_await broadcast_by(ch, how, root, v.data, v.count, v.element_bytes);
 }
 
 template <transport::message_transport Transport>

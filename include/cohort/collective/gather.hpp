@@ -35,16 +35,14 @@ task<> with_scratch(const Channel& ch, Schedule steps, layouts where, std::size_
 }
 
 template <class Channel>
+task<> gather_shared(const Channel& ch, int root, const layouts& where, std::size_t block_bytes);
+
+template <class Channel>
 task<> gather_by(const Channel& ch, algorithm how, int root, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) {
-      const auto otherwise = [&ch, root, &where, block_bytes] {
-        return gather_by(ch, without_window(ch.current(), block_bytes, true), root, where, block_bytes);
-      };
-      return move_in_window(ch, gather_move(ch.current().signature(), r, where, block_bytes), otherwise);
-    }
+    if (how == algorithm::shared_memory) return gather_shared(ch, root, where, block_bytes);
   }
   if constexpr (transport::native_gather<typename Channel::transport_type>) {
     using library = transport::native_collectives<typename Channel::transport_type>;
@@ -53,6 +51,13 @@ task<> gather_by(const Channel& ch, algorithm how, int root, const layouts& wher
   }
   if (how == algorithm::binomial) return with_scratch(ch, binomial_gather{p, r, root}, where, block_bytes);
   return execute(ch, linear_gather{p, r, root}, where, nullptr);
+}
+
+template <class Channel>
+task<> gather_shared(const Channel& ch, int root, const layouts& where, std::size_t block_bytes) {
+  const call& c = ch.current();
+  const bool done = co_await move_in_window(ch, gather_move(c.signature(), ch.rank(), where, block_bytes));
+  if (!done) co_await gather_by(ch, without_window(c, block_bytes, true), root, where, block_bytes);
 }
 
 template <transport::message_transport Transport>

@@ -15,19 +15,20 @@
 namespace cohort::collective {
 
 template <class Channel>
+task<> reduce_shared(const Channel& ch, int root, std::byte* data, std::size_t count, const cohort::detail::reducer& op,
+                     bool* finished);
+
+/// Every rank's vector is where the result goes on the root, and may be overwritten.
+///
+/// Result: `*finished` is set if the functor's `finish` has been applied
+template <class Channel>
 task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, std::size_t count,
                  const cohort::detail::reducer& op, bool* finished = nullptr) {
   const int p = ch.size();
   const int r = ch.rank();
   whole_vector v{data, count, op.element_bytes};
   if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) {
-      const std::size_t bytes = count * op.element_bytes;
-      const auto otherwise = [&ch, root, data, count, bytes, &op] {
-        return reduce_by(ch, without_window(ch.current(), bytes, op.commutative), root, data, count, op);
-      };
-      return reduce_in_window(ch, v.cut(1), v.cut(1), bytes, op, root, otherwise, finished);
-    }
+    if (how == algorithm::shared_memory) return reduce_shared(ch, root, data, count, op, finished);
     if (how == algorithm::hierarchical) return reduce_on_hosts(ch, root, v, op);
   }
   switch (how) {
@@ -42,25 +43,28 @@ task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, st
   }
 }
 
-template <class Channel, class T>
-task<> reduce_by_messages(const Channel& ch, const T* in, T* out, std::size_t count, algorithm how,
-                          const cohort::detail::reducer& op, bool* finished = nullptr) {
-  call& c = ch.current();
-  const cohort::detail::borrowed_buffer scratch(c.engine().scratch(), out == nullptr ? count * sizeof(T) : 0);
-  T* const total = out != nullptr ? out : reinterpret_cast<T*>(scratch.data());
-  contribute(op, bytes_of(in), bytes_of(total), count, ch.size());
-  co_await reduce_by(ch, how, c.signature().root, bytes_of(total), count, op, finished);
+template <class Channel>
+task<> reduce_shared(const Channel& ch, int root, std::byte* data, std::size_t count, const cohort::detail::reducer& op,
+                     bool* finished) {
+  const std::size_t bytes = count * op.element_bytes;
+  const layout whole = layout::uniform(data, bytes, 1);
+  const reduced how = co_await reduce_in_window(ch, whole, whole, bytes, op, root);
+  if (how == reduced::not_at_all) {
+    co_await reduce_by(ch, without_window(ch.current(), bytes, op.commutative), root, data, count, op);
+  } else if (finished != nullptr) {
+    *finished = how == reduced::finished;
+  }
 }
 
-template <class Channel, class T>
-task<> reduce_shared(const Channel& ch, const T* in, T* out, std::size_t count, const cohort::detail::reducer& op,
-                     bool* finished) {
-  const std::size_t bytes = count * sizeof(T);
-  const auto otherwise = [&ch, in, out, count, bytes, &op] {
-    return reduce_by_messages(ch, in, out, count, without_window(ch.current(), bytes, op.commutative), op);
-  };
-  return reduce_in_window(ch, layout::uniform(bytes_of(in), bytes, 1), layout::uniform(bytes_of(out), bytes, 1), bytes,
-                          op, ch.current().signature().root, otherwise, finished);
+/// `out` is null where the result does not go: there it takes scratch space to combine in.
+template <class Channel>
+task<> reduce_in_copy(const Channel& ch, const std::byte* in, std::byte* out, std::size_t count, algorithm how,
+                      const cohort::detail::reducer& op, bool* finished) {
+  call& c = ch.current();
+  const cohort::detail::borrowed_buffer scratch(c.engine().scratch(), out == nullptr ? count * op.element_bytes : 0);
+  std::byte* const total = out != nullptr ? out : scratch.data();
+  contribute(op, in, total, count, ch.size());
+  co_await reduce_by(ch, how, c.signature().root, total, count, op, finished);
 }
 
 template <transport::message_transport Transport, class T, class Op>
@@ -83,17 +87,23 @@ operation<> reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* 
       co_return;
     }
   }
+  algorithm how = c.signature().algorithm;
+  bool finished = false;
   if constexpr (sharing_transport<Transport>) {
     // Nothing is combined but in the window and on the root: the inputs are read from where they are.
-    if (c.signature().algorithm == algorithm::shared_memory && combine.prepare == nullptr) {
-      bool finished = false;
-      co_await reduce_shared(ch, in, out, count, combine, &finished);
-      if (out != nullptr && !finished) conclude(combine, bytes_of(out), count, ch.size());
-      co_return;
+    if (how == algorithm::shared_memory && combine.prepare == nullptr) {
+      const std::size_t bytes = count * sizeof(T);
+      const layout source = layout::uniform(bytes_of(in), bytes, 1);
+      const layout dest = layout::uniform(bytes_of(out), bytes, 1);
+      const reduced end = co_await reduce_in_window(ch, source, dest, bytes, combine, c.signature().root);
+      if (end != reduced::not_at_all) {
+        if (out != nullptr && end != reduced::finished) conclude(combine, bytes_of(out), count, ch.size());
+        co_return;
+      }
+      how = without_window(c, bytes, combine.commutative);
     }
   }
-  bool finished = false;
-  co_await reduce_by_messages(ch, in, out, count, c.signature().algorithm, combine, &finished);
+  co_await reduce_in_copy(ch, bytes_of(in), bytes_of(out), count, how, combine, &finished);
   if (out != nullptr && !finished) conclude(combine, bytes_of(out), count, ch.size());
 }
 

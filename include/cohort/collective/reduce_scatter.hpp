@@ -28,19 +28,16 @@ task<> reduce_scatter_in(const Channel& ch, Schedule steps, layouts where, detai
 }
 
 template <class Channel>
+task<> reduce_scatter_shared(const Channel& ch, const layouts& where, detail::short_vector<std::size_t> offsets,
+                             const cohort::detail::reducer& op);
+
+template <class Channel>
 task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
                          detail::short_vector<std::size_t> offsets, const cohort::detail::reducer& op) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) {
-      const std::size_t longest = longest_block(offsets);
-      const std::size_t bytes = ch.current().signature().kind == operation_kind::reduce_scatter ? offsets.back() : 0;
-      const auto otherwise = [&ch, bytes, &where, offsets, &op] {
-        return reduce_scatter_by(ch, without_window(ch.current(), bytes, op.commutative), where, offsets, op);
-      };
-      return reduce_scatter_in_window(ch, where.in, where.out, longest, op, otherwise);
-    }
+    if (how == algorithm::shared_memory) return reduce_scatter_shared(ch, where, std::move(offsets), op);
     if (how == algorithm::hierarchical) {
       const two_level_reduce_scatter steps{columns{hosts_of(ch), r}};
       return reduce_scatter_in(ch, steps, where, std::move(offsets), op);
@@ -54,6 +51,16 @@ task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
       return reduce_scatter_in(ch, pairwise_reduce_scatter{p, r}, where, std::move(offsets), op);
     default: return reduce_scatter_in(ch, halving_reduce_scatter{p, r}, where, std::move(offsets), op);
   }
+}
+
+template <class Channel>
+task<> reduce_scatter_shared(const Channel& ch, const layouts& where, detail::short_vector<std::size_t> offsets,
+                             const cohort::detail::reducer& op) {
+  const bool done = co_await reduce_scatter_in_window(ch, where.in, where.out, longest_block(offsets), op);
+  if (done) co_return;
+  const call& c = ch.current();
+  const std::size_t bytes = c.signature().kind == operation_kind::reduce_scatter ? offsets.back() : 0;
+  co_await reduce_scatter_by(ch, without_window(c, bytes, op.commutative), where, std::move(offsets), op);
 }
 
 template <transport::message_transport Transport, class T, class Op>

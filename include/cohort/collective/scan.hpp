@@ -11,15 +11,15 @@ namespace cohort::collective {
 
 /// The contributions of ranks 0 .. r in place of rank r's own.
 template <class Channel>
+task<> scan_shared(const Channel& ch, whole_vector& all, const cohort::detail::reducer& op) {
+  const bool done = co_await scan_in_window(ch, all.cut(1), all.cut(1), all.count * all.element_bytes, false, op);
+  if (!done) co_await execute_in_place(ch, recursive_doubling_scan{ch.size(), ch.rank()}, all, &op);
+}
+
+template <class Channel>
 task<> scan_by(const Channel& ch, algorithm how, whole_vector& all, const cohort::detail::reducer& op) {
   if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) {
-      const std::size_t bytes = all.count * all.element_bytes;
-      const auto otherwise = [&ch, &all, &op, bytes] {
-        return scan_by(ch, without_window(ch.current(), bytes, op.commutative), all, op);
-      };
-      return scan_in_window(ch, all.cut(1), all.cut(1), bytes, false, op, otherwise);
-    }
+    if (how == algorithm::shared_memory) return scan_shared(ch, all, op);
   }
   return execute_in_place(ch, recursive_doubling_scan{ch.size(), ch.rank()}, all, &op);
 }
@@ -84,6 +84,15 @@ task<> exclusive_scan_by_messages(const Channel& ch, std::byte* in, std::byte* o
   co_await execute(ch, steps, where, &op);
 }
 
+template <class Channel>
+task<> exclusive_scan_shared(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
+                             const cohort::detail::reducer& op) {
+  const std::size_t bytes = count * op.element_bytes;
+  const bool done =
+      co_await scan_in_window(ch, layout::uniform(in, bytes, 1), layout::uniform(out, bytes, 1), bytes, true, op);
+  if (!done) co_await exclusive_scan_by_messages(ch, in, out, count, op);
+}
+
 template <class T, class Op, class Channel>
 task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
                          const cohort::detail::reducer& op) {
@@ -95,10 +104,7 @@ task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::
   }
   if constexpr (sharing_transport<typename Channel::transport_type>) {
     if (ch.current().signature().algorithm == algorithm::shared_memory) {
-      const std::size_t bytes = count * op.element_bytes;
-      const auto otherwise = [&ch, in, out, count, &op] { return exclusive_scan_by_messages(ch, in, out, count, op); };
-      return scan_in_window(ch, layout::uniform(in, bytes, 1), layout::uniform(out, bytes, 1), bytes, true, op,
-                            otherwise);
+      return exclusive_scan_shared(ch, in, out, count, op);
     }
   }
   return exclusive_scan_by_messages(ch, in, out, count, op);

@@ -25,16 +25,14 @@ namespace cohort::collective {
 }
 
 template <class Channel>
+task<> scatter_shared(const Channel& ch, int root, const layouts& where, std::size_t block_bytes);
+
+template <class Channel>
 task<> scatter_by(const Channel& ch, algorithm how, int root, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
   if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) {
-      const auto otherwise = [&ch, root, &where, block_bytes] {
-        return scatter_by(ch, without_window(ch.current(), block_bytes, true), root, where, block_bytes);
-      };
-      return move_in_window(ch, scatter_move(ch.current().signature(), r, where, block_bytes), otherwise);
-    }
+    if (how == algorithm::shared_memory) return scatter_shared(ch, root, where, block_bytes);
   }
   if constexpr (transport::native_scatter<typename Channel::transport_type>) {
     using library = transport::native_collectives<typename Channel::transport_type>;
@@ -43,6 +41,13 @@ task<> scatter_by(const Channel& ch, algorithm how, int root, const layouts& whe
   }
   if (how == algorithm::binomial) return with_scratch(ch, binomial_scatter{p, r, root}, where, block_bytes);
   return execute(ch, linear_scatter{p, r, root}, where, nullptr);
+}
+
+template <class Channel>
+task<> scatter_shared(const Channel& ch, int root, const layouts& where, std::size_t block_bytes) {
+  const call& c = ch.current();
+  const bool done = co_await move_in_window(ch, scatter_move(c.signature(), ch.rank(), where, block_bytes));
+  if (!done) co_await scatter_by(ch, without_window(c, block_bytes, true), root, where, block_bytes);
 }
 
 template <transport::message_transport Transport>

@@ -49,10 +49,11 @@ namespace cohort::collective {
 /// Combines block r of everybody's `in` into `out` on rank r.
 ///
 /// Shapes: in: a block for each rank, the longest of `longest` bytes; out: one block
+/// Result: false, on every rank, if the window cannot be opened: nothing has been combined
 /// Order:  that of the ranks, always
-template <class Channel, class Otherwise>
-task<> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size_t longest,
-                                const cohort::detail::reducer& op, Otherwise otherwise) {
+template <class Channel>
+task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size_t longest,
+                                    const cohort::detail::reducer& op) {
   call& c = ch.current();
   transport::window_use use(c, ch.transport(), *c.home().window);
   const auto ranks = static_cast<std::size_t>(use.size());
@@ -61,8 +62,7 @@ task<> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size_t l
   if (open && !use.open()) open = co_await open_window(use);
   if (!open) {
     use.finish();
-    co_await otherwise();
-    co_return;
+    co_return false;
   }
   const int p = use.size();
   const int r = use.rank();
@@ -88,6 +88,7 @@ task<> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size_t l
     use.end_step();
   }
   use.finish();
+  co_return true;
 }
 
 /// The same result as an inclusive scan_in_window, if it takes one step and can be had without a frame.
@@ -125,9 +126,10 @@ task<> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size_t l
 /// Combines what ranks 0 .. last hold into `out`, where `last` is this rank, or the one before it if `exclusive`.
 ///
 /// Shapes: in, out: one block of `bytes` bytes; where there is nothing to combine out is left as it is
-template <class Channel, class Otherwise>
-task<> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, bool exclusive,
-                      const cohort::detail::reducer& op, Otherwise otherwise) {
+/// Result: false, on every rank, if the window cannot be opened: nothing has been combined
+template <class Channel>
+task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, bool exclusive,
+                          const cohort::detail::reducer& op) {
   call& c = ch.current();
   transport::window_use use(c, ch.transport(), *c.home().window);
   co_await use.turn();
@@ -135,8 +137,7 @@ task<> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, bool
   if (open && !use.open()) open = co_await open_window(use);
   if (!open) {
     use.finish();
-    co_await otherwise();
-    co_return;
+    co_return false;
   }
   const int p = use.size();
   const int r = use.rank();
@@ -164,6 +165,7 @@ task<> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, bool
     use.end_step();
   }
   use.finish();
+  co_return true;
 }
 
 }  // namespace cohort::collective

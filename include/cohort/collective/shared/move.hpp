@@ -139,9 +139,10 @@ template <class Make>
 
 /// Carries a move out. This rank's block for itself is not touched.
 ///
-/// Cost: blocks that together have up to 96 bytes cost two cache lines from each rank; longer ones are copied twice
-template <class Channel, class Otherwise>
-task<> move_in_window(Channel ch, window_move m, Otherwise otherwise) {
+/// Result: false, on every rank, if the window cannot be opened: nothing has been moved
+/// Cost:   blocks that together have up to 96 bytes cost two cache lines from each rank; longer ones are copied twice
+template <class Channel>
+task<bool> move_in_window(Channel ch, window_move m) {
   call& c = ch.current();
   transport::window_use use(c, ch.transport(), *c.home().window);
   co_await use.turn();
@@ -149,8 +150,7 @@ task<> move_in_window(Channel ch, window_move m, Otherwise otherwise) {
   if (!open) open = co_await open_window(use);
   if (!open) {
     use.finish();
-    co_await otherwise();
-    co_return;
+    co_return false;
   }
   const int p = use.size();
   const bool gives = m.is_given_by(use.rank());
@@ -191,6 +191,7 @@ task<> move_in_window(Channel ch, window_move m, Otherwise otherwise) {
     use.end_step();
   }
   use.finish();
+  co_return true;
 }
 
 }  // namespace cohort::collective

@@ -105,15 +105,21 @@ task<> reduce_directly(Use& use, layout source, layout dest, std::size_t bytes, 
   for (int k = 1; k < p; ++k) co_await use.second_of(use.other(k));
 }
 
+/// How a reduction in the window has ended, on every rank.
+enum class reduced : unsigned char {
+  not_at_all,  ///< the window cannot be opened
+  combined,    ///< the functor's `finish` remains to be applied
+  finished,
+};
+
 /// Combines the vectors of all ranks into `dest`, which may be `source`; only on `root` unless that is -1.
 ///
 /// Shapes: source, dest: layouts of one block of `bytes` bytes; dest is not used on ranks that get no result
-/// Result: `*finished` is set if the functor's `finish` has been applied
 /// Order:  that of the ranks, always
 /// Cost:   a vector of up to 96 bytes costs two cache lines from each rank, one of 32 bytes a single one
-template <class Channel, class Otherwise>
-task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t bytes, const cohort::detail::reducer& op,
-                        int root, Otherwise otherwise, bool* finished = nullptr) {
+template <class Channel>
+task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size_t bytes,
+                               const cohort::detail::reducer& op, int root) {
   call& c = ch.current();
   transport::window_use use(c, ch.transport(), *c.home().window);
   co_await use.turn();
@@ -121,8 +127,7 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
   if (open && !use.open()) open = co_await open_window(use);
   if (!open) {
     use.finish();
-    co_await otherwise();
-    co_return;
+    co_return reduced::not_at_all;
   }
   const int p = use.size();
   const int r = use.rank();
@@ -149,7 +154,7 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
     }
     use.end_step();
     use.finish();
-    co_return;
+    co_return reduced::combined;
   }
   operands sources(p);
   if (bytes <= whole_vector_bytes(p)) {
@@ -165,7 +170,7 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
     }
     use.end_step();
     use.finish();
-    co_return;
+    co_return reduced::combined;
   }
 
   // Long vectors. Who can be reached says where; if all can, nothing is copied.
@@ -207,10 +212,9 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
       detail::finish_ends(op, dest, bytes, reach, p);
     }
     co_await reduce_directly(use, source, dest, bytes, reach, op, root);
-    if (finished != nullptr) *finished = true;
     use.end_step();
     use.finish();
-    co_return;
+    co_return reduced::finished;
   }
   // Those who offered have given nothing yet: everybody begins again.
   bool given = offering == 0;
@@ -245,6 +249,7 @@ task<> reduce_in_window(Channel ch, layout source, layout dest, std::size_t byte
     use.end_step();
   }
   use.finish();
+  co_return reduced::combined;
 }
 
 }  // namespace cohort::collective
