@@ -6,6 +6,7 @@
 #include <cohort/store/file_store.hpp>
 #include <cohort/store/memory_store.hpp>
 #include <cohort/transport/tcp_open_store.hpp>
+#include <cohort/transport/tcp_store.hpp>
 
 #include <unistd.h>
 

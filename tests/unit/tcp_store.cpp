@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cohort/launch.hpp>
+#include <cohort/transport/hello.hpp>
+#include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_open_store.hpp>
 #include <cohort/transport/tcp_store.hpp>
 #include <cohort/transport/tcp_store_server.hpp>

@@ -2,6 +2,7 @@
 // Clients of the TCP store that are idle, lie, flood or do not read: whatever they do, another client is served.
 #include <doctest/doctest.h>
 
+#include <cohort/transport/hello.hpp>
 #include <cohort/transport/tcp_store.hpp>
 #include <cohort/transport/tcp_store_server.hpp>
 

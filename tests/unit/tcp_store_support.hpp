@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cohort/transport/hello.hpp>
 #include <cohort/transport/tcp_store.hpp>
 #include <cohort/transport/tcp_store_server.hpp>
 

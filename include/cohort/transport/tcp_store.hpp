@@ -3,19 +3,19 @@
 // several hosts meet.
 #pragma once
 
+#include <cohort/detail/config.hpp>
 #include <cohort/error.hpp>
 #include <cohort/store.hpp>
 #include <cohort/store/table.hpp>
 #include <cohort/store/wire.hpp>
-#include <cohort/transport/tcp_store_link.hpp>
+#include <cohort/transport/tcp_store_options.hpp>
 
-#include <boost/asio/buffer.hpp>
+#include <boost/system/error_code.hpp>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +24,9 @@
 #include <vector>
 
 namespace cohort {
+namespace transport {
+class tcp_store_link;
+}
 
 /// A client of a tcp_store_server.
 ///
@@ -36,7 +39,12 @@ namespace cohort {
 /// Cost:      one round trip per call
 class tcp_store {
  public:
-  tcp_store(const tcp_store_options& options, deadline until) : link_(options, until) {}
+  tcp_store(const tcp_store_options& options, deadline until);
+  tcp_store(tcp_store&&) noexcept;
+  tcp_store& operator=(tcp_store&&) noexcept;
+  tcp_store(const tcp_store&) = delete;
+  tcp_store& operator=(const tcp_store&) = delete;
+  ~tcp_store();
 
   void set(std::string_view key, std::string_view value, deadline until) {
     check(detail::store_call::set, key, value);
@@ -104,7 +112,7 @@ class tcp_store {
                                        std::chrono::steady_clock::now() - started, describe());
     }
     auto values = detail::decode_values(got.body, keys.size(), limits_);
-    if (!values) link_.fail("multi_get", errc::protocol_error, "sent values that are none");
+    if (!values) fail("multi_get", errc::protocol_error, "sent values that are none");
     return *std::move(values);
   }
 
@@ -179,7 +187,7 @@ class tcp_store {
     return static_cast<std::size_t>(number(ask(detail::store_call::queue_len, body, {}, until)));
   }
 
-  [[nodiscard]] std::string describe() const { return link_.describe(); }
+  [[nodiscard]] std::string describe() const;
 
  private:
   struct answer {
@@ -194,15 +202,7 @@ class tcp_store {
 
   /// Tells the server that the item of the last reply has arrived. Until it has heard that, the item goes back to its
   /// queue should this connection end.
-  void confirm(std::string_view name, deadline until) {
-    detail::request_head head;
-    head.call = detail::store_call::queue_taken;
-    detail::request_body body;
-    body.earlier = last_id_;
-    const auto now = std::chrono::steady_clock::now();
-    const deadline last = link_.last_moment(until, now);
-    must(name, link_.connection().write(boost::asio::buffer(detail::encoded_request(head, body, {})), last), now);
-  }
+  void confirm(std::string_view name, deadline until);
 
   [[nodiscard]] std::vector<std::string> missing_of(const answer& got, std::span<const std::string> keys) const {
     std::vector<std::string> missing;
@@ -210,7 +210,7 @@ class tcp_store {
     while (from.left() > 0) {
       const std::size_t index = from.number<std::uint32_t>();
       if (!from.good() || index >= keys.size())
-        link_.fail("wait", errc::protocol_error, "sent a reply that names keys which were not asked for");
+        fail("wait", errc::protocol_error, "sent a reply that names keys which were not asked for");
       missing.push_back(keys[index]);
     }
     return missing;
@@ -218,66 +218,19 @@ class tcp_store {
 
   /// One request and its reply. Whatever leaves the connection in an unknown state ends it.
   answer ask(detail::store_call call, const detail::request_body& body, const detail::request_lists& lists,
-             deadline until, bool patient = true) {
-    const std::string_view name = detail::name_of(call);
-    if (!link_.connection().is_open()) link_.fail(name, errc::store_failed, "is not connected: " + ended_);
-    const auto now = std::chrono::steady_clock::now();
-    const bool waits = patient && detail::may_wait(call);
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::max(until, now) - now).count();
-
-    detail::request_head head;
-    head.id = ++last_id_;
-    head.call = call;
-    head.patience_ms = waits ? std::min(static_cast<std::uint64_t>(left), detail::most_patience_ms) : 0;
-    const std::string bytes = detail::encoded_request(head, body, lists);
-    if (bytes.size() > detail::request_head_size + detail::largest_request(limits_))
-      link_.fail(name, errc::store_failed, "takes no request of this size");
-
-    const deadline last = link_.last_moment(until, now);
-    must(name, link_.connection().write(boost::asio::buffer(bytes), last), now);
-    std::array<unsigned char, detail::reply_head_size> reply{};
-    must(name, link_.connection().read(boost::asio::buffer(reply), last), now);
-    const detail::reply_head got = detail::decode_reply_head(reply);
-    if (got.id != head.id || got.size > detail::largest_reply(limits_)) {
-      end("it sent a reply that does not belong to any request");
-      link_.fail(name, errc::protocol_error, "sent a reply that does not belong to the request");
-    }
-    answer result{got.status, std::string(got.size, '\0')};
-    must(name, link_.connection().read(boost::asio::buffer(result.body), last), now);
-    if (got.status != 0 && got.status != static_cast<std::uint32_t>(errc::timed_out)) {
-      error_details details;
-      details.rank = link_.rank();
-      details.operation = std::string(name);
-      throw error(errc::store_failed, result.body, details);
-    }
-    return result;
-  }
-
-  void end(const std::string& why) {
-    ended_ = why;
-    link_.connection().close();
-  }
-
-  void must(std::string_view doing, const boost::system::error_code& code, deadline started) {
-    if (!code) return;
-    const std::string waited = detail::duration_text(std::chrono::steady_clock::now() - started);
-    if (code == boost::asio::error::timed_out) {
-      end("it did not answer an earlier call");
-      link_.fail(doing, errc::timed_out, "did not answer within " + waited);
-    }
-    end("it went away (" + code.message() + ")");
-    link_.fail(doing, errc::store_failed,
-               "went away during the call (" + code.message() + "); has the process that serves it ended?");
-  }
+             deadline until, bool patient = true);
+  [[noreturn]] void fail(std::string_view doing, errc code, const std::string& what) const;
+  void end(const std::string& why);
+  void must(std::string_view doing, const boost::system::error_code& code, deadline started);
 
   [[nodiscard]] std::uint64_t number(const answer& got) {
     detail::byte_reader from(got.body);
     const auto value = from.number<std::uint64_t>();
-    if (!from.complete()) link_.fail("reply", errc::protocol_error, "sent a number that is none");
+    if (!from.complete()) fail("reply", errc::protocol_error, "sent a number that is none");
     return value;
   }
 
-  transport::tcp_store_link link_;
+  std::unique_ptr<transport::tcp_store_link> link_;
   store_limits limits_{};
   std::uint32_t last_id_ = 0;
   std::string ended_{};
@@ -286,3 +239,7 @@ class tcp_store {
 static_assert(store<tcp_store>);
 
 }  // namespace cohort
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/transport/impl/tcp_store.hpp>
+#endif

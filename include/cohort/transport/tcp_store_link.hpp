@@ -6,10 +6,10 @@
 #include <cohort/error.hpp>
 #include <cohort/store.hpp>
 #include <cohort/store/wire.hpp>
-#include <cohort/tls_options.hpp>
 #include <cohort/transport/hello.hpp>
 #include <cohort/transport/tcp_address.hpp>
 #include <cohort/transport/tcp_link.hpp>
+#include <cohort/transport/tcp_store_options.hpp>
 #include <cohort/transport/tcp_timed.hpp>
 #include <cohort/transport/tls.hpp>
 #include <cohort/uri.hpp>
@@ -30,20 +30,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort {
-
-struct tcp_store_options {
-  endpoint where{};
-  std::string run_id{};
-  std::uint32_t epoch = 0;
-  int world_size = 0;  ///< told to the server
-  int rank = -1;       ///< told to the server; -1 for a tool that is no rank
-  std::string secret{};
-  tls_options tls{};
-  deadline alive_until = deadline::min();  ///< before then no call takes a server that does not answer for dead
-};
-
-namespace transport {
+namespace cohort::transport {
 
 /// Completes: the constructor returns when the server has accepted the hello. Until `until` it tries again while the
 ///            connection is refused, because ranks start in any order
@@ -148,5 +135,4 @@ class tcp_store_link {
   std::unique_ptr<timed_connection> link_;
 };
 
-}  // namespace transport
-}  // namespace cohort
+}  // namespace cohort::transport
