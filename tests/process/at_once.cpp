@@ -284,6 +284,68 @@ std::vector<std::string> told() {
   return texts;
 }
 
+/// Whoever needs nothing of a rank may be ahead of it by window_head::ahead operations: here they wait in the window.
+task<int> root_is_ahead(communicator<cpu> world) {
+  constexpr int ahead = static_cast<int>(transport::window_head::ahead);
+  int value = 0;
+  co_await world.barrier();
+  for (int round = 0; round < 50; ++round) {
+    if (world.rank() == 1) {
+      co_await world.recv(std::span(&value, 1), from{0});  // sent after all those that it has not entered yet
+      support::expect(value == round, "the message after the broadcasts");
+    }
+    for (int i = 0; i < ahead; ++i) {
+      value = world.rank() == 0 ? 1000 * round + i : -1;
+      co_await world.broadcast(std::span(&value, 1), root{0});
+      support::expect(value == 1000 * round + i, "a broadcast that waited");
+    }
+    if (world.rank() == 0) co_await world.send(std::span(&round, 1), to{1});
+    co_await world.barrier();
+  }
+  co_return 0;
+}
+
+/// Two roots who need nothing of each other disagree on who is it.
+task<int> two_roots(communicator<cpu> world) {
+  int value = 7;
+  std::string text = "nothing";
+  for (int i = 0; i < 20; ++i) co_await world.all_reduce(std::span(&value, 1), max{});
+  try {
+    co_await world.broadcast(std::span(&value, 1), root{world.rank()});
+    for (int i = 0; i < 2 * static_cast<int>(transport::window_head::ahead); ++i) {
+      co_await world.broadcast(std::span(&value, 1), root{0});
+    }
+    co_await world.barrier();
+  } catch (const error& e) {
+    text = e.what();
+  }
+  std::printf("%s\n", text.c_str());
+  co_return 0;
+}
+
+/// Half a part of the window has no room for one: a reduce_scatter of these goes by messages, and leaves no trace there.
+struct long_element {
+  int number;
+  std::byte rest[600 << 10];
+};
+
+task<int> long_elements(communicator<cpu> world) {
+  std::vector<long_element> in(2);
+  std::vector<long_element> out(1);
+  for (int i = 0; i < 20; ++i) {
+    if (i % 3 == 0) {
+      for (int k = 0; k < 2; ++k) in[static_cast<std::size_t>(k)].number = 10 * world.rank() + i + k;
+      co_await world.reduce_scatter(
+          in, out, [](const long_element& a, const long_element& b) { return a.number > b.number ? a : b; });
+      support::expect(out[0].number == 10 + i + world.rank(), "the larger of two");
+    }
+    int value = world.rank() == 0 ? i : -1;
+    co_await world.broadcast(std::span(&value, 1), root{0});
+    support::expect(value == i, "a broadcast beside them");
+  }
+  co_return 0;
+}
+
 bool says(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
 
 }  // namespace
@@ -314,4 +376,21 @@ TEST_CASE("what the second of two ranks does wrong is told as ever") {
   for (const std::string& text : told<mistake::room>()) {
     CHECK_MESSAGE(says(text, "rank 0 sent 3 elements with tag 0, rank 1 has room for 2"), text);
   }
+}
+
+TEST_CASE("a rank that needs nothing of another is ahead of it, as far as it may be, and no further") {
+  const auto results = support::run_ranks(2, [](int) { return cohort::run(root_is_ahead); });
+  for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
+}
+
+TEST_CASE("ranks that are ahead of each other find out that they called different things") {
+  for (const support::rank_result& r : support::run_ranks(2, [](int) { return cohort::run(two_roots); })) {
+    CHECK_MESSAGE(says(r.out, "rank 0 called broadcast(1 x int32, root 0)"), r.out);
+    CHECK_MESSAGE(says(r.out, "rank 1 called broadcast(1 x int32, root 1)"), r.out);
+  }
+}
+
+TEST_CASE("operations on elements too long for the window stand beside those in it") {
+  const auto results = support::run_ranks(2, [](int) { return cohort::run(long_elements); });
+  for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
 }

@@ -100,6 +100,14 @@ class layout {
     });
   }
 
+  /// The region as one run, if what cuts the blocks keeps it together; otherwise no data.
+  [[nodiscard]] transport::piece together(int first, int count) const noexcept {
+    if (first + count > blocks_ || kind_ == kind::table || (kind_ == kind::list && count != 1)) return {};
+    if (kind_ == kind::list) return runs_[first];
+    const std::size_t from = offset(first);
+    return {base_ + from, offset(first + count) - from};
+  }
+
   [[nodiscard]] std::size_t bytes(int first, int count) const {
     std::size_t total = 0;
     each_piece(first, count, [&total](const std::byte*, std::size_t n) { total += n; });

@@ -31,15 +31,18 @@ class step_at_once {
   step_at_once(const step_at_once&) = delete;
   step_at_once& operator=(const step_at_once&) = delete;
   ~step_at_once() {
-    if (state_ == state::begun) step_.withdraw();
+    if (state_ != state::begun) return;
+    step_.withdraw();
+    step_.window().busy = false;
   }
 
-  /// Takes the window for the call. False: a frame must carry it out, as something is in its way, or the others are
-  /// not worth waiting for without one.
-  [[nodiscard]] bool begin() noexcept {
+  /// Takes the window for the call; `tiny` if its data stand beside the words. False: a frame must carry it out, as
+  /// something is in its way, or the others are not worth waiting for without one.
+  [[nodiscard]] bool begin(bool tiny) noexcept {
     if (!step_.open() || step_.window().busy || looks() == 0 || call_->home->busy()) return false;
     if (!step_.transport().nothing_early()) return false;  // it may contradict this call
     step_.begin();
+    if (tiny) step_.stays_short();
     state_ = state::begun;
     return step_.may_begin() || settled();
   }
@@ -76,12 +79,12 @@ class step_at_once {
   enum class state : unsigned char { idle, begun, raised };
 
   [[nodiscard]] int looks() const noexcept { return step_.transport().brief_looks(); }
-  /// What the operation before has left undone, on every rank.
+  /// Whether no rank is too far behind, and none still reads what this operation writes.
   [[nodiscard]] bool settled() noexcept {
     for (int i = 1; i < step_.size(); ++i) {
       const int k = step_.other(i);
-      const auto previous = step_.previous_by(k);
-      if (!looked_for(previous, looks()) || (previous.word != nullptr && !step_.note_previous(k))) return false;
+      const auto last = step_.follows(k);
+      if (!looked_for(last, looks()) || (last.word != nullptr && !step_.note_follows(k))) return false;
     }
     for (int i = 1; i < step_.size(); ++i) {
       const int k = step_.other(i);

@@ -25,12 +25,12 @@ namespace cohort::collective {
   const auto ranks = static_cast<std::size_t>(t.home->size());
   if (longest > reduce_scatter_chunk(t.home->window->slot_bytes(), ranks, op.element_bytes)) return false;
   operands sources(t.home->size());
+  const bool tiny = longest <= transport::shm_window::inline_bytes / ranks;
   step_at_once now(t);
-  if (!now.begin()) return false;
+  if (!now.begin(tiny)) return false;
   const transport::window_step& step = now.step();
   const int p = step.size();
   const int r = step.rank();
-  const bool tiny = longest <= transport::shm_window::inline_bytes / ranks;
   const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   for (int k = 0; k < p; ++k) copy_in(in, k, 0, longest, memory(r) + static_cast<std::size_t>(k) * longest);
   now.raise();
@@ -67,11 +67,12 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
   const int p = use.size();
   const int r = use.rank();
   operands sources(p);
+  const bool tiny = longest <= transport::shm_window::inline_bytes / ranks;
   if (!use.begun()) {
+    if (tiny) use.stays_short();
     if (!use.may_begin()) co_await wait_to_begin(use);
     use.announce();
   }
-  const bool tiny = longest <= transport::shm_window::inline_bytes / ranks;
   const std::size_t chunk = reduce_scatter_chunk(use.capacity(), ranks, op.element_bytes);
   for (std::size_t at = 0; at == 0 || at < longest; at += chunk) {
     const std::size_t here = std::min(chunk, longest - at);
@@ -100,11 +101,11 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
   const std::size_t bytes = count * op.element_bytes;
   if (!may_be_at_once(t, bytes) || bytes > whole_elements(t.home->window->slot_bytes(), op.element_bytes)) return false;
   operands sources(t.home->size());
+  const bool tiny = bytes <= transport::shm_window::inline_bytes;
   step_at_once now(t);
-  if (!now.begin()) return false;
+  if (!now.begin(tiny)) return false;
   const transport::window_step& step = now.step();
   const int r = step.rank();
-  const bool tiny = bytes <= transport::shm_window::inline_bytes;
   const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   try {
     contribute(op, in, memory(r), count, r + 1);
@@ -143,11 +144,12 @@ task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, 
   const int r = use.rank();
   const int count = exclusive ? r : r + 1;
   operands sources(p);
+  const bool tiny = bytes <= transport::shm_window::inline_bytes;
   if (!use.begun()) {
+    if (tiny) use.stays_short();
     if (!use.may_begin()) co_await wait_to_begin(use);
     use.announce();
   }
-  const bool tiny = bytes <= transport::shm_window::inline_bytes;
   const std::size_t chunk = whole_elements(use.capacity(), op.element_bytes);
   for (std::size_t at = 0; at == 0 || at < bytes; at += chunk) {
     const std::size_t here = std::min(chunk, bytes - at);

@@ -108,10 +108,10 @@ inline std::size_t check_sizes(const window_move& m, const transport::window_use
   const int p = t.home->size();
   if (!may_be_at_once(t, m.longest) || !m.sizes_are_known) return false;
   if (m.longest > m.chunk(p, t.home->window->slot_bytes())) return false;
-  step_at_once now(t);
-  if (!now.begin()) return false;
-  const transport::window_step& step = now.step();
   const bool tiny = m.tiny(p);
+  step_at_once now(t);
+  if (!now.begin(tiny)) return false;
+  const transport::window_step& step = now.step();
   const std::size_t stride = tiny ? m.longest : (m.longest + 63) / 64 * 64;
   if (m.is_given_by(step.rank())) detail::give(m, step, 0, m.longest, stride, tiny);
   now.raise();
@@ -156,6 +156,7 @@ task<bool> move_in_window(Channel ch, window_move m) {
   const bool gives = m.is_given_by(use.rank());
   const bool takes = m.is_taken_by(use.rank());
   if (!use.begun()) {
+    if (m.tiny(p)) use.stays_short();
     if (!use.may_begin()) co_await wait_to_begin(use);
     use.announce();
   }

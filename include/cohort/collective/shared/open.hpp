@@ -104,10 +104,10 @@ task<bool> open_window(Use& use) {
   co_return complete;
 }
 
-/// Waits for what the operation before has left undone; needed when `use.may_begin()` is false.
+/// Waits for ranks that are too far behind, and for those that still read; needed when `use.may_begin()` is false.
 template <class Use = transport::window_use>
 task<> wait_to_begin(Use& use) {
-  for (int k = 1; k < use.size(); ++k) co_await use.previous_of(use.other(k));
+  for (int k = 1; k < use.size(); ++k) co_await use.follower(use.other(k));
   for (int k = 1; k < use.size(); ++k) co_await use.left_by(use.other(k));
 }
 

@@ -28,10 +28,10 @@ inline constexpr int few_ranks = 16;
   const int p = t.home->size();
   const std::size_t bytes = count * op.element_bytes;
   if (!may_be_at_once(t, bytes) || bytes > whole_vector_bytes(p) || p > few_ranks) return false;
-  step_at_once now(t);
-  if (!now.begin()) return false;
-  const transport::window_step& step = now.step();
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
+  step_at_once now(t);
+  if (!now.begin(tiny)) return false;
+  const transport::window_step& step = now.step();
   const auto data = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   try {
     contribute(op, in, data(step.rank()), count, p);
@@ -133,6 +133,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
   const int r = use.rank();
   const bool takes = root < 0 || root == r;
   if (!use.begun()) {
+    if (bytes <= transport::shm_window::inline_bytes) use.stays_short();
     if (!use.may_begin()) co_await wait_to_begin(use);
     use.announce();
   }

@@ -18,6 +18,12 @@ namespace cohort::transport {
 
 /// The head of a rank's part. Every word has one writer, the owner.
 struct window_head {
+  /// How many operations a rank may be ahead of another that it needs nothing of.
+  static constexpr unsigned ahead = 8;
+  /// An entry is written again when everybody has entered the operation `ahead` after it, and so has read it: a rank
+  /// looks at what every other has called before it comes to be further ahead.
+  static constexpr unsigned kept = 2 * ahead;
+
   /// An operation of a rank: what it is, how far the rank has come, and data short enough to stand here.
   struct alignas(128) entry {
     shared_word step{0};  ///< steps that the owner has entered with its data in place
@@ -26,7 +32,12 @@ struct window_head {
     std::uint64_t count = 0;
     alignas(32) std::byte data[96] = {};
   };
-  entry entries[2];
+  entry entries[kept];
+  /// Not one after the other: a prefetcher that saw them so would fetch the line that the owner is about to write.
+  [[nodiscard]] entry& entry_of(std::uint64_t operation) noexcept {
+    constexpr unsigned char places[kept] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
+    return entries[places[operation % kept]];
+  }
   alignas(128) shared_word second{0};  ///< steps whose second half the owner has done
   alignas(128) shared_word done{0};    ///< steps that the owner has finished reading
   alignas(128) shared_word status{0};  ///< 1: it sees everybody's part; 2: it does not
@@ -88,22 +99,21 @@ class shm_window {
   static constexpr std::int64_t none = -1;
   std::int64_t begun = none;
 
-  std::uint32_t operations = 0;
+  std::uint64_t operations = 0;
   std::uint32_t steps = 0;  ///< of all operations so far
 
   enum class state : unsigned char { closed, open, refused };
   state opened = state::closed;
 
-  /// What this rank's operation before this one was, and where it began.
+  /// What an operation of this rank was, and where it began; of the last ones.
   struct past {
     std::uint32_t sequence = 0;
     signature call{};
     std::uint32_t start = 0;
   };
-  past previous{};
-  past current{};
-  /// The last operation of rank r that is known to be the one that this rank called.
-  [[nodiscard]] std::uint32_t& agreed(int r) noexcept { return agreed_[static_cast<std::size_t>(r)]; }
+  [[nodiscard]] past& own(std::uint64_t operation) noexcept { return own_[operation % window_head::kept]; }
+  /// The first operation of which it is not known that rank r has called the same.
+  [[nodiscard]] std::uint64_t& agreed(int r) noexcept { return agreed_[static_cast<std::size_t>(r)]; }
   /// Steps that rank r is known to have finished reading.
   [[nodiscard]] std::uint32_t& left(int r) noexcept { return left_[static_cast<std::size_t>(r)]; }
 
@@ -120,7 +130,8 @@ class shm_window {
   std::size_t slot_bytes_;
   std::vector<part> parts_;
   std::vector<std::uint32_t> left_;
-  std::vector<std::uint32_t> agreed_;
+  std::vector<std::uint64_t> agreed_;
+  past own_[window_head::kept]{};
 };
 
 }  // namespace cohort::transport

@@ -39,25 +39,23 @@ class window_step {
   /// Takes the window for one operation.
   void begin() noexcept {
     window_->busy = true;
-    parity_ = window_->operations++ % 2;
+    number_ = window_->operations++;
     must_be_done_ = window_->steps - 1;
-    window_->previous = window_->current;
   }
-  /// Gives it back: nothing has been announced.
-  void withdraw() noexcept {
-    --window_->operations;
-    window_->busy = false;
-  }
+  /// Nothing has been announced: for the others there was no such operation.
+  void withdraw() noexcept { --window_->operations; }
   /// Goes on with what another object has begun, announced and raised for the same operation.
   void go_on() noexcept {
-    parity_ = (window_->operations - 1) % 2;
+    number_ = window_->operations - 1;
     must_be_done_ = window_->steps - 1;
   }
-  /// Whether there is nothing to wait for before this operation goes on: every rank has entered the one before, which
-  /// was the same, and reads nothing any more of what this rank is about to overwrite.
+  /// The operation has one step, whose data stand beside the words: no slot is written.
+  void stays_short() noexcept { writes_slot_ = false; }
+  /// Whether there is nothing to wait for before this operation goes on: no rank is too far behind, all have called the
+  /// same until then, and none reads any more what this rank is about to overwrite.
   [[nodiscard]] bool may_begin() const noexcept {
     for (int k = 0; k < window_->size(); ++k) {
-      if (k != window_->rank() && (previous_by(k).word != nullptr || left_by(k).word != nullptr)) return false;
+      if (k != window_->rank() && (follows(k).word != nullptr || left_by(k).word != nullptr)) return false;
     }
     return true;
   }
@@ -67,37 +65,36 @@ class window_step {
     const shared_word* word;
     std::uint32_t number;
   };
-  /// Rank k has entered the operation before this one.
-  [[nodiscard]] awaited previous_by(int k) const noexcept {
-    const bool known = window_->agreed(k) == window_->operations - 1;
-    return {known ? nullptr : &entry_before(k).step, window_->previous.start + 1};
+  /// Rank k has entered the last operation that it must have entered before this rank enters its own.
+  [[nodiscard]] awaited follows(int k) const noexcept {
+    if (number_ < window_head::ahead || window_->agreed(k) > number_ - window_head::ahead) return {nullptr, 0};
+    const std::uint64_t last = number_ - window_head::ahead;
+    return {&entry(k, last).step, window_->own(last).start + 1};
   }
-  /// It has. False: it called something else.
-  [[nodiscard]] bool note_previous(int k) noexcept {
-    if (!agrees(entry_before(k), window_->previous)) return false;
-    window_->agreed(k) = window_->operations - 1;
-    if (static_cast<std::int32_t>(window_->previous.start - window_->left(k)) > 0) {
-      window_->left(k) = window_->previous.start;
-    }
+  /// It has. False: it called something else, then or before.
+  [[nodiscard]] bool note_follows(int k) noexcept {
+    const std::uint64_t last = number_ - window_head::ahead;
+    if (!note_entered(k, last)) return false;
+    const std::uint32_t start = window_->own(last).start;
+    if (static_cast<std::int32_t>(start - window_->left(k)) > 0) window_->left(k) = start;
     return true;
   }
   /// Rank k reads nothing any more of what this rank is about to overwrite.
   [[nodiscard]] awaited left_by(int k) const noexcept {
-    const bool known = static_cast<std::int32_t>(window_->left(k) - must_be_done_) >= 0;
+    const bool known = !writes_slot_ || static_cast<std::int32_t>(window_->left(k) - must_be_done_) >= 0;
     return {known ? nullptr : &window_->head(k).done, must_be_done_};
   }
   void note_left(int k) noexcept { window_->left(k) = must_be_done_; }
   /// Rank k's data of this step are in place.
   [[nodiscard]] awaited raised_by(int k) const noexcept { return {&entry(k).step, window_->steps + 1}; }
-  /// They are. False: it called something else.
+  /// They are. False: it called something else, now or before.
   [[nodiscard]] bool note_raised(int k) noexcept {
     // It has entered this step: it has read everything of those before.
     window_->left(k) = window_->steps;
-    if (!first_step_) return true;
-    if (!agrees(entry(k), window_->current)) return false;
-    window_->agreed(k) = window_->operations;
-    return true;
+    return !first_step_ || note_entered(k, number_);
   }
+  /// The operation in which rank k called something else.
+  [[nodiscard]] std::uint64_t contested(int k) const noexcept { return window_->agreed(k); }
   /// The second half of this step is done on rank k.
   [[nodiscard]] awaited second_by(int k) const noexcept { return {&window_->head(k).second, window_->steps + 1}; }
 
@@ -107,7 +104,7 @@ class window_step {
     own.sequence = static_cast<std::uint32_t>(sequence);
     own.call = s.packed();
     own.count = s.count;
-    window_->current = {own.sequence, s, window_->steps};
+    window_->own(number_) = {own.sequence, s, window_->steps};
   }
   /// This rank's data of this step are in place.
   void raise() noexcept {
@@ -124,10 +121,11 @@ class window_step {
     window_->head(window_->rank()).done.store(window_->steps, std::memory_order_release);
     wake();
     first_step_ = false;
+    writes_slot_ = true;
     must_be_done_ = window_->steps - 1;
   }
   /// The line that the next operation will write first was last read by others.
-  void fetch_next() const noexcept { detail::fetch_line_to_write(&entry_before(window_->rank())); }
+  void fetch_next() const noexcept { detail::fetch_line_to_write(&entry(window_->rank(), number_ + 1)); }
   /// Something was written that others may wait for.
   void wake() noexcept {
     neighbours& all = *transport_->host_ranks();
@@ -139,12 +137,21 @@ class window_step {
   }
 
  protected:
-  [[nodiscard]] window_head::entry& entry(int k) const noexcept { return window_->head(k).entries[parity_]; }
-  [[nodiscard]] window_head::entry& entry_before(int k) const noexcept {
-    return window_->head(k).entries[parity_ ^ 1U];
+  [[nodiscard]] window_head::entry& entry(int k, std::uint64_t operation) const noexcept {
+    return window_->head(k).entry_of(operation);
   }
 
  private:
+  [[nodiscard]] window_head::entry& entry(int k) const noexcept { return entry(k, number_); }
+  /// Rank k has entered operation `last`: whether it called what this rank did, then and in those before that nobody
+  /// has looked at.
+  [[nodiscard]] bool note_entered(int k, std::uint64_t last) noexcept {
+    std::uint64_t& next = window_->agreed(k);
+    for (; next <= last; ++next) {
+      if (!agrees(entry(k, next), window_->own(next))) return false;
+    }
+    return true;
+  }
   [[nodiscard]] static bool agrees(const window_head::entry& theirs, const shm_window::past& mine) noexcept {
     return theirs.call == mine.call.packed() && theirs.count == mine.call.count && theirs.sequence == mine.sequence;
   }
@@ -152,9 +159,10 @@ class window_step {
   group* group_;
   cpu_transport* transport_;
   shm_window* window_;
+  std::uint64_t number_ = 0;  ///< of this operation among those in the window
   std::uint32_t must_be_done_ = 0;
-  unsigned parity_ = 0;
   bool first_step_ = true;
+  bool writes_slot_ = true;
 };
 
 [[nodiscard]] inline bool looked_for(const window_step::awaited& what, int looks) noexcept {

@@ -23,7 +23,7 @@ class window_use : public window_step {
     if (window.begun == c.sequence() && c.is_collective()) {
       window.begun = shm_window::none;
       go_on();
-      mine_ = begun_ = true;
+      mine_ = begun_ = announced_ = true;
     }
   }
   window_use(const window_use&) = delete;
@@ -32,13 +32,13 @@ class window_use : public window_step {
     transport().waits().remove(wait_);
     if (call_->waiting == &wait_.set) call_->waiting = nullptr;
     if (queued_) leave_queue();
-    if (mine_) pass_turn();
+    if (mine_) finish();
   }
 
   /// Waits for a word; trivially destructible, so that it may be a temporary in a co_await expression.
   class reaching {
    public:
-    enum class next : unsigned char { nothing, raised, previous, left };
+    enum class next : unsigned char { nothing, raised, follows, left };
     reaching(window_use& use, const awaited& word, int peer, next what) noexcept
         : use_(&use), word_(word), peer_(peer), what_(what) {}
     [[nodiscard]] bool await_ready() const noexcept { return looked_for(word_, use_->transport().brief_looks()); }
@@ -47,7 +47,7 @@ class window_use : public window_step {
       use_->resumed();
       if (what_ == next::raised) use_->check(peer_);
       if (word_.word == nullptr) return;
-      if (what_ == next::previous) use_->check_previous(peer_);
+      if (what_ == next::follows) use_->check_follows(peer_);
       if (what_ == next::left) use_->note_left(peer_);
     }
 
@@ -75,10 +75,10 @@ class window_use : public window_step {
   [[nodiscard]] turn_awaiter turn() noexcept { return turn_awaiter(*this); }
   /// Whether the operation was announced, and its first step raised, before this object was made.
   [[nodiscard]] bool begun() const noexcept { return begun_; }
-  /// Waits until rank k has entered the operation before this one, and holds the two ranks' calls against each other:
-  /// an operation that needs nothing of some rank would not find out otherwise that it called something else.
-  [[nodiscard]] reaching previous_of(int k) noexcept {
-    return {*this, window_step::previous_by(k), k, reaching::next::previous};
+  /// Waits until rank k is not too far behind, and holds the two ranks' calls against each other: an operation that
+  /// needs nothing of some rank would not find out otherwise that it called something else.
+  [[nodiscard]] reaching follower(int k) noexcept {
+    return {*this, window_step::follows(k), k, reaching::next::follows};
   }
   /// Waits until rank k reads nothing any more of what this rank is about to overwrite.
   [[nodiscard]] reaching left_by(int k) noexcept { return {*this, window_step::left_by(k), k, reaching::next::left}; }
@@ -93,9 +93,15 @@ class window_use : public window_step {
 
   [[nodiscard]] call& current() const noexcept { return *call_; }
   /// Says what this operation is; before anything is raised.
-  void announce() noexcept { window_step::announce(call_->sequence(), call_->signature()); }
+  void announce() noexcept {
+    window_step::announce(call_->sequence(), call_->signature());
+    announced_ = true;
+  }
   /// The operation has ended; the next may begin.
-  void finish() noexcept { pass_turn(); }
+  void finish() noexcept {
+    if (mine_ && !announced_) withdraw();
+    pass_turn();
+  }
 
  private:
   bool suspend(std::coroutine_handle<> h, const awaited& what, int writer) noexcept {
@@ -148,10 +154,10 @@ class window_use : public window_step {
   }
 
   void check(int k) {
-    if (!note_raised(k)) disagree(k, entry(k), window().current);
+    if (!note_raised(k)) disagree(k, entry(k, contested(k)), window().own(contested(k)));
   }
-  void check_previous(int k) {
-    if (!note_previous(k)) disagree(k, entry_before(k), window().previous);
+  void check_follows(int k) {
+    if (!note_follows(k)) disagree(k, entry(k, contested(k)), window().own(contested(k)));
   }
   [[noreturn]] void disagree(int k, const window_head::entry& theirs, const shm_window::past& mine) {
     const group& g = call_->home();
@@ -172,6 +178,7 @@ class window_use : public window_step {
   flag_wait wait_{};
   bool mine_ = false;
   bool begun_ = false;
+  bool announced_ = false;
   bool queued_ = false;
 };
 
