@@ -77,7 +77,7 @@ struct peer_all_reduce {
   static constexpr std::string_view name = "all_reduce";
   static constexpr int phases = 2;
   peer_buffers<T> inout;
-  const Op& op;
+  Op op;
 
   void check(int ranks) const { static_cast<void>(check_peers("all_reduce", "inout", inout, ranks)); }
   template <class Rank>
@@ -101,7 +101,7 @@ struct peer_reduce_scatter {
   static constexpr int phases = 1;
   peer_buffers<T> in;
   peer_buffers<T> out;
-  const Op& op;
+  Op op;
 
   void check(int ranks) const {
     const std::size_t block = check_peers("reduce_scatter", "out", out, ranks);
@@ -121,7 +121,7 @@ struct peer_reduce {
   static constexpr int phases = 1;
   peer_buffers<T> in;
   device_span<T> out;
-  const Op& op;
+  Op op;
   root to_rank;
 
   void check(int ranks) const {

@@ -37,7 +37,7 @@ struct peer_quantised_all_reduce {
   static constexpr int phases = 3;
   peer_buffers<T> inout;
   peer_buffers<std::uint8_t> wire;
-  const Op& op;
+  Op op;
 
   void check(int ranks) const {
     const float8_cut<Blocks> cut(check_peers("quantised_all_reduce", "inout", inout, ranks), ranks);
