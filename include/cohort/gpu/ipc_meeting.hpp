@@ -145,8 +145,9 @@ class ipc_state final : public device_party {
   /// message of the host tells them: a wait takes the last record that was issued before it.
   void arrive() {
     const device_scope here(device{device_});
-    // Two events take turns. When one is recorded again, everybody has been through the barrier of the other, and so has
-    // issued all waits for this one.
+    // Two events take turns, so that a wait takes the record of its own barrier and not a later one, which comes after
+    // work that nobody here needs: when one is recorded again, everybody has been through the barrier of the other, and
+    // so has issued all waits for this one.
     turn_ = 1 - turn_;
     own_[turn_].record(stream());
   }
