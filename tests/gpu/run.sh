@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
-# Builds and runs every test and benchmark of the GPU side on the GPU of this machine: about five minutes on 16 cores, and
-# no longer than eight. One line for each part: "passed", "FAILED" or "SKIPPED: reason".
+# Builds and runs every test and benchmark of the GPU side on the GPU of this machine: about six minutes on 16 cores, and
+# no longer than ten. One line for each part: "passed", "FAILED" or "SKIPPED: reason".
 #
 # Usage: [OUT=folder] tests/gpu/run.sh [--boost FOLDER] [--arch sm_90] [PART...]
 #   --boost FOLDER   where boost/version.hpp is, if the compiler does not find Boost 1.81 by itself
