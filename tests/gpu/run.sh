@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
-# Builds and runs every test and benchmark of the GPU side on the GPU of this machine: about six minutes on 16 cores, and
-# no longer than ten. One line for each part: "passed", "FAILED" or "SKIPPED: reason".
+# Builds and runs every test and benchmark of the GPU side on the GPU of this machine: some six minutes on 16 cores,
+# with a limit for each part. One line for each part: "passed", "FAILED" or "SKIPPED: reason".
 #
 # Usage: [OUT=folder] tests/gpu/run.sh [--boost FOLDER] [--arch sm_90] [PART...]
 #   --boost FOLDER   where boost/version.hpp is, if the compiler does not find Boost 1.81 by itself
@@ -92,7 +92,7 @@ build() {  # PART
         -lcudart -Wl,-rpath,"$cudart" ;;
     ipc)
       "${nvcc[@]}" -c tests/gpu/link_fail/with_fold.cu -o "$work/with_fold.o" &&
-        g++ "${flags[@]}" -isystem "$cuda/include" tests/gpu/device/ipc.cpp "$work/with_fold.o" -o "$work/$1" -pthread \
+        g++ "${flags[@]}" -isystem "$cuda/include" -O0 tests/gpu/device/ipc.cpp "$work/with_fold.o" -o "$work/$1" -pthread \
           -L "$cudart" -lcudart -Wl,-rpath,"$cudart" ;;
     training) "${nvcc[@]}" examples/gpu_data_parallel_training.cu examples/training/*.cpp -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     fold_on_host) "${nvcc[@]}" tests/gpu/fold_on_host.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
