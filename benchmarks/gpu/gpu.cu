@@ -2,6 +2,7 @@
 // Measures on one GPU what the targets of the GPU side are about, each beside what it is compared with, in one run:
 //
 //   folds      n operands in one kernel, in bytes per second, beside a copy on the device and beside n-1 pairwise kernels
+//   float8     quantise, the fold of 8-bit floats in blocks, and dequantise, in bytes per second, beside a copy
 //   optimiser  norm, clip, AdamW and cast fused, beside separate passes
 //   wrapper    a call of communicator<nccl>, beside NCCL's own, in host nanoseconds
 //   await      from the end of the device's work until the host goes on: by flag, and by CUDA's own ways
@@ -11,6 +12,7 @@
 #include <cohort/backend/nccl.hpp>
 #include <cohort/gpu/adamw.cuh>
 #include <cohort/gpu/fold.cuh>
+#include <cohort/gpu/quantised_fold.cuh>
 #include <cohort/nccl/reduction_map.hpp>
 #include <cohort/store/memory_store.hpp>
 
@@ -123,6 +125,40 @@ void folds() {
   const cohort::stream s;
   fold_of<float>("float", cohort::folded{cohort::sum{}}, s.get());
   fold_of<cohort::bfloat16>("bfloat16", cohort::folded{cohort::sum{}}, s.get());
+}
+
+/// The three kernels of a rank of eight, whose piece of the fold is an eighth.
+void float8() {
+  using blocks = cohort::float8_blocks<>;
+  const cohort::stream s;
+  const std::size_t count = std::size_t{1} << 27;
+  const int ranks = 8;
+  device_buffer<float> v(count);
+  const cohort::float8_cut<blocks> cut(count, ranks);
+  device_buffer<std::uint8_t> wire(cut.wire());
+  device_buffer<std::uint8_t> piece(cut.piece);
+  const std::size_t bytes = count * sizeof(float);
+  device_buffer<float> other(count);
+  check_cuda(cudaMemsetAsync(v.data(), 0x3c, bytes, s.get()), "cudaMemsetAsync");
+  const double copy = device_seconds(s.get(), [&] {
+    check_cuda(cudaMemcpyAsync(other.data(), v.data(), bytes, cudaMemcpyDeviceToDevice, s.get()), "cudaMemcpyAsync");
+  });
+  const double copied = 2.0 * static_cast<double>(bytes) / copy;
+  const auto pieces = cohort::fold_sources<std::uint8_t>::of_slots(wire.data(), cut.piece, ranks, nullptr, -1);
+  const auto report = [&](const char* name, double moved, double seconds) {
+    print(std::string("float8, ") + name, moved / seconds / 1e12, "TB/s");
+    print(std::string("float8, ") + name + ", share of the copy", moved / seconds / copied, "");
+  };
+  const double both = static_cast<double>(bytes + cut.wire());
+  report("quantise", both, device_seconds(s.get(), [&] {
+           cohort::launch_quantise<blocks, float>(std::as_const(v).device_view(), cut, wire.data(), s.get());
+         }));
+  report("fold of 8", static_cast<double>(cut.wire() + cut.piece), device_seconds(s.get(), [&] {
+           cohort::launch_quantised_fold<blocks>(pieces, cut, piece.data(), cohort::sum{}, s.get());
+         }));
+  report("dequantise", both, device_seconds(s.get(), [&] {
+           cohort::launch_dequantise<blocks, float>(pieces, cut, v.device_view(), s.get());
+         }));
 }
 
 /// The gradient times the clip coefficient, in a pass of its own.
@@ -331,8 +367,9 @@ int main(int argc, char** argv) {
   check_cuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
   std::printf("%s, %d SMs, NCCL %s\n", properties.name, properties.multiProcessorCount,
               cohort::detail::nccl_version_text(cohort::detail::nccl_version()).c_str());
-  const std::pair<const char*, void (*)()> sections[] = {
-      {"folds", folds}, {"optimiser", optimiser}, {"wrapper", wrapper}, {"await", await}, {"graph", graph}};
+  const std::pair<const char*, void (*)()> sections[] = {{"folds", folds},         {"float8", float8},
+                                                         {"optimiser", optimiser}, {"wrapper", wrapper},
+                                                         {"await", await},         {"graph", graph}};
   int failed = 0;
   for (const auto& [name, run] : sections) {
     bool wanted = argc == 1;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // The fold's arithmetic, element by element and by vectors, run by the host on memory of the host: the functions that the
-// kernels call, held against a fold written out in plain code. Needs no device.
+// kernels call, held against a fold written out in plain code. The same for 8-bit floats in blocks and for the phases of
+// ranks that read each other's memory. Needs no device.
 #include <cohort/gpu/adamw.cuh>
 #include <cohort/gpu/fold.cuh>
 #include <cohort/nccl/reduction_map.hpp>
 
+#include "float8_rule.hpp"
+#include "host_peers.hpp"
 #include "support.hpp"
 #include "values.hpp"
 
@@ -108,5 +111,13 @@ int main() {
   compare_scan<float>(0.0f, cohort::sum{});
   compare_scan<affine>(affine{1, 0, 7}, compose{});
   adamw();
+  float8_rule<cohort::float8_blocks<>>();
+  float8_rule<cohort::float8_blocks<cohort::float8_e5m2, 32>>();
+  peer_reductions<float>("phases: float", largest_magnitude{});
+  peer_reductions<affine>("phases: affine", compose{});
+  peer_moves();
+  quantised_peers<cohort::float8_blocks<>, float>(cohort::sum{}, false);
+  quantised_peers<cohort::float8_blocks<>, cohort::bfloat16>(cohort::average{}, true);
+  quantised_peers<cohort::float8_blocks<cohort::float8_e5m2, 32>, float>(cohort::average{}, true);
   return conclude("fold_on_host");
 }

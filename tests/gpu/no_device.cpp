@@ -3,6 +3,7 @@
 // do not fit are refused with both sides named. Where there is a GPU, what needs none is checked all the same.
 #include <cohort/backend/nccl.hpp>
 #include <cohort/gpu/dlpack.hpp>
+#include <cohort/gpu/ipc_ranks.hpp>
 #include <cohort/run_local.hpp>
 #include <cohort/store/memory_store.hpp>
 #include <cohort/sync_wait.hpp>
@@ -93,6 +94,54 @@ void errors() {
   memory_store meeting;
   EXPECT(throws(
       errc::invalid_argument, [&] { (void)connect<nccl>(meeting, 2, 2); }, "rank 2 of 2", "expected a rank of 0..1"));
+}
+
+void windows() {
+  const nccl_window<float> none;
+  EXPECT(!none.registered() && none.size() == 0);
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)none.native_window(); }, "native_window", "has no memory", "make_window"));
+  const cohort::detail::nccl_party alone(cohort::detail::nccl_handle(), 0, 1, 0, "world");
+  EXPECT(throws(
+      errc::invalid_argument, [&] { cohort::detail::require_registered(&alone, false, 64); },
+      "native_window on 'world', rank 0 of 1, device 0", "an unregistered window of 64 elements", "registered()"));
+  const cohort::detail::nccl_party one_of_two(cohort::detail::nccl_handle(), 1, 2, 0, "world");
+  EXPECT(throws(
+      errc::invalid_argument, [&] { cohort::detail::require_registered(&one_of_two, false, 64); }, "rank 1 of 2",
+      "expected one that NCCL has registered with all ranks", "make it anew by make_window"));
+  cohort::detail::require_registered(&one_of_two, true, 64);
+}
+
+// Ranks on one GPU say what they have before they begin.
+void meetings() {
+  std::vector<cohort::detail::ipc_introduction> all(3);
+  cohort::detail::check_meeting(all, 0);
+  all[2].uuid[5] = 1;
+  EXPECT(throws(
+      errc::invalid_argument, [&] { cohort::detail::check_meeting(all, 1); }, "connect_ipc on rank 1 of 3",
+      "ranks 0 and 2 are on different GPUs", "connect<nccl>"));
+  all[1].cannot(error(errc::bad_environment, "no events"));
+  EXPECT(throws(
+      errc::bad_environment, [&] { cohort::detail::check_meeting(all, 2); }, "rank 1 cannot: no events"));
+  EXPECT(throws(
+      errc::invalid_argument,
+      [] { cohort::detail::check_meeting(std::vector<cohort::detail::ipc_introduction>(17), 0); },
+      "expected at most 16 ranks"));
+  // Two ranks out of three have something to say: all throw what the first of them does.
+  const std::vector<int> codes = run_local(3, [](communicator<inproc> world) -> task<> {
+    cohort::detail::ipc_excuse mine;
+    if (world.rank() > 0) mine.cannot(error(errc::out_of_memory, "rank " + std::to_string(world.rank()) + "'s reason"));
+    bool good = false;
+    try {
+      auto all_agree = cohort::detail::agree(world, mine, "share", std::chrono::seconds{10});
+      co_await all_agree;
+    } catch (const error& e) {
+      good = e.condition() == errc::out_of_memory && e.peer() == 1 && e.rank() == world.rank() &&
+             std::string_view(e.what()).find("rank 1 cannot: rank 1's reason") != std::string_view::npos;
+    }
+    if (!good) throw std::runtime_error("not what rank 1 said");
+  });
+  EXPECT(codes == std::vector<int>(3, 0));
 }
 
 void gate() {
@@ -303,6 +352,8 @@ int main() {
   introductions();
   local_ranks();
   errors();
+  windows();
+  meetings();
   gate();
   tensors();
   host_waits();

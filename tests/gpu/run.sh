@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
-# Builds and runs every test and benchmark of the GPU side on the GPU of this machine: about five minutes on 16 cores, and
-# no longer than eight. One line for each part: "passed", "FAILED" or "SKIPPED: reason".
+# Builds and runs every test and benchmark of the GPU side on the GPU of this machine: some six minutes on 16 cores,
+# with a limit for each part. One line for each part: "passed", "FAILED" or "SKIPPED: reason".
 #
 # Usage: [OUT=folder] tests/gpu/run.sh [--boost FOLDER] [--arch sm_90] [PART...]
 #   --boost FOLDER   where boost/version.hpp is, if the compiler does not find Boost 1.81 by itself
 #   --arch ARCH      what nvcc compiles for; default: what the device is, else sm_90
-#   PART             no_device fold_on_host fold_oracle staging staging_mpi nccl_alone fusions sanitizer benchmark;
-#                    all without
+#   PART             no_device fold_on_host fold_oracle staging staging_mpi ipc nccl_alone fusions training sanitizer
+#                    benchmark; all without
 # Needs nvcc (CUDA_HOME or PATH), g++ 12 or newer, NCCL 2.28 or newer (NCCL_ROOT, or beside CUDA); for staging_mpi an MPI,
 # CUDA-aware or not (MPICXX and MPIRUN, default mpicxx and mpirun). With OUT set, the logs
 # and the figures are left there: OUT/gpu_results.txt is everything that was printed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
+every=(no_device fold_on_host fold_oracle staging staging_mpi ipc nccl_alone fusions training sanitizer benchmark)
 boost=
 arch=
 parts=()
@@ -25,12 +26,9 @@ while [ $# -gt 0 ]; do
     *) parts+=("$1"); shift ;;
   esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(no_device fold_on_host fold_oracle staging staging_mpi nccl_alone fusions sanitizer benchmark)
+[ ${#parts[@]} -gt 0 ] || parts=("${every[@]}")
 for part in "${parts[@]}"; do
-  case $part in
-    no_device | fold_on_host | fold_oracle | staging | staging_mpi | nccl_alone | fusions | sanitizer | benchmark) ;;
-    *) echo "unknown part $part"; exit 2 ;;
-  esac
+  [[ " ${every[*]} " == *" $part "* ]] || { echo "unknown part $part"; exit 2; }
 done
 
 work=$(mktemp -d)
@@ -92,13 +90,18 @@ build() {  # PART
     staging_mpi)
       "$mpicxx" "${flags[@]}" -isystem "$cuda/include" tests/gpu/device/staging_mpi.cpp -o "$work/$1" -pthread -L "$cudart" \
         -lcudart -Wl,-rpath,"$cudart" ;;
+    ipc)
+      "${nvcc[@]}" -c tests/gpu/link_fail/with_fold.cu -o "$work/with_fold.o" &&
+        g++ "${flags[@]}" -isystem "$cuda/include" -O0 tests/gpu/device/ipc.cpp "$work/with_fold.o" -o "$work/$1" -pthread \
+          -L "$cudart" -lcudart -Wl,-rpath,"$cudart" ;;
+    training) "${nvcc[@]}" examples/gpu_data_parallel_training.cu examples/training/*.cpp -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     fold_on_host) "${nvcc[@]}" tests/gpu/fold_on_host.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     benchmark) "${nvcc[@]}" benchmarks/gpu/gpu.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     *) "${nvcc[@]}" "tests/gpu/device/$1.cu" -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
   esac
 }
 mpicxx=${MPICXX:-mpicxx} mpirun=${MPIRUN:-mpirun}
-needs_boost() { [ "$1" = no_device ] || [ "$1" = staging ] || [ "$1" = staging_mpi ]; }
+needs_boost() { [[ " no_device staging staging_mpi ipc " == *" $1 "* ]]; }
 has_mpi() { command -v "$mpicxx" >/dev/null && command -v "$mpirun" >/dev/null; }
 has_boost() { echo '#include <boost/version.hpp>' | g++ -fsyntax-only -x c++ ${boost:+-isystem "$boost"} - 2>/dev/null; }
 
@@ -163,6 +166,14 @@ for part in "${parts[@]}"; do
       run benchmark 150 "$program"
       cat "$work/benchmark.out" >>"$results"
       grep -E 'share of the copy|times$|adds to|p99|eager|FAILED' "$work/benchmark.out" || true
+      ;;
+    ipc)
+      for ranks in 2 3 4 8; do run "ipc_$ranks" 60 tests/gpu/processes.sh "$ranks" "$program"; done
+      run ipc_lose 60 tests/gpu/processes.sh 4 "$program" lose
+      ;;
+    training)
+      run "$part" 120 tests/gpu/training.sh "$program"
+      grep 'test accuracy' "$work/$part.out" | tee -a "$results" || true
       ;;
     staging_mpi)
       # Open MPI's words for a machine of one's own; MPICH asks for none.

@@ -221,7 +221,7 @@ struct portable {
   template <class T, class Op>
   void operator()(T* dst, const T* src, std::size_t count, const Op& op) const {
     const T* const in_order[] = {src, dst};
-    cohort::detail::fold_sources_portably(dst, in_order, 0, 2, count, op);
+    cohort::detail::fold_arrays_portably(dst, in_order, 0, 2, count, op);
   }
 };
 

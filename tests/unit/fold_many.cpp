@@ -169,7 +169,7 @@ int wrong_in_portable(const Op& op) {
         sources.push_back(arrays[j].data());
       }
       std::vector<T> out(length);
-      cohort::detail::fold_sources_portably(out.data(), sources.data(), 0, k, length, op);
+      cohort::detail::fold_arrays_portably(out.data(), sources.data(), 0, k, length, op);
       for (std::size_t i = 0; i < length; ++i) {
         std::deque<T> operands;
         for (const auto& each : arrays) operands.push_back(each[i]);

@@ -3,6 +3,7 @@
 // collective that it has of its own. communicator.hpp asks here once, and nowhere else.
 #pragma once
 
+#include <cohort/backend/function.hpp>
 #include <cohort/element.hpp>
 #include <cohort/reduction.hpp>
 #include <cohort/transport/channel.hpp>
@@ -20,47 +21,6 @@ concept backend = requires {
   { B::name } -> std::convertible_to<std::string_view>;
 }
 &&transport::message_transport<typename B::transport_type>;
-
-/// The functions of a communicator, as `supports` names them.
-enum class function : unsigned char {
-  send,
-  recv,
-  exchange,
-  barrier,
-  broadcast,
-  scatter,
-  scatter_v,
-  gather,
-  gather_v,
-  reduce,
-  all_reduce,
-  all_gather,
-  all_gather_v,
-  reduce_scatter,
-  reduce_scatter_v,
-  all_to_all,
-  all_to_all_v,
-  scan,
-  exclusive_scan,
-  probe,
-  batch,
-  all_reduce_coalesced,
-  all_gather_coalesced,
-  reduce_scatter_coalesced,
-};
-
-[[nodiscard]] constexpr bool reduces(function f) noexcept {
-  return f == function::reduce || f == function::all_reduce || f == function::reduce_scatter ||
-         f == function::reduce_scatter_v || f == function::scan || f == function::exclusive_scan ||
-         f == function::all_reduce_coalesced || f == function::reduce_scatter_coalesced;
-}
-
-/// How a backend carries a call out.
-enum class support : unsigned char {
-  none,     ///< it does not compile; the error says why
-  generic,  ///< by a schedule over send and receive
-  native,   ///< by the backend's own collective
-};
 
 /// A backend opts in with a member `template <class T, class Op> static constexpr bool native_all_reduce = ...` and
 /// the function itself.
@@ -89,12 +49,20 @@ template <class Transport, function F, class T, class Op>
   else return false;
 }
 
+/// A backend whose communicator is a class of its own says itself what its calls are.
+template <class B, function F, class T, class Op>
+concept tells_support = requires {
+  { B::template supports<F, T, Op>() } -> std::same_as<support>;
+};
+
 }  // namespace detail
 
 /// What a call of function F with elements of T, combined by Op where it combines, becomes on backend B.
 template <class B, function F, class T, class Op = void>
 [[nodiscard]] consteval support supports() noexcept {
-  if constexpr (!backend<B> || !element<T>) return support::none;
+  if constexpr (!element<T>) return support::none;
+  else if constexpr (detail::tells_support<B, F, T, Op>) return B::template supports<F, T, Op>();
+  else if constexpr (!backend<B>) return support::none;
   else if constexpr (reduces(F)) {
     if constexpr (!reduction<Op, T>) return support::none;
     else if constexpr (F == function::all_reduce && native_all_reduce<B, T, Op>) return support::native;

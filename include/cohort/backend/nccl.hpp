@@ -12,6 +12,7 @@
 #include <cohort/nccl/moves.hpp>
 #include <cohort/nccl/reductions.hpp>
 #include <cohort/nccl/subgroups.hpp>
+#include <cohort/nccl/support.hpp>
 #include <cohort/nccl/window.hpp>
 
 #include <chrono>
@@ -25,6 +26,11 @@ namespace cohort {
 
 struct nccl {
   static constexpr std::string_view name = "nccl";
+  /// For cohort::supports.
+  template <function F, class T, class Op>
+  [[nodiscard]] static consteval support supports() noexcept {
+    return detail::nccl_support<F, T, Op>();
+  }
 };
 
 /// A group of ranks with one GPU each.

@@ -218,8 +218,8 @@ template <class Arrays, class Wide, class T, class Op>
 }
 
 template <class Arrays, class T, class Op>
-[[gnu::always_inline]] inline void fold_sources(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
-                                                const Op& op) {
+[[gnu::always_inline]] inline void fold_arrays(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
+                                               const Op& op) {
   using wide = accumulator_t<Op, T>;
   if constexpr (std::is_same_v<wide, T>) {
     fold_passes<Arrays>(dst, s, at, k, n, op);
@@ -232,23 +232,23 @@ template <class Arrays, class T, class Op>
 }
 
 template <class T, class Op>
-void fold_sources_portably(T* dst, const T* const* s, std::size_t at, int k, std::size_t n, const Op& op) {
-  fold_sources<portable_arrays>(dst, s, at, k, n, op);
+void fold_arrays_portably(T* dst, const T* const* s, std::size_t at, int k, std::size_t n, const Op& op) {
+  fold_arrays<portable_arrays>(dst, s, at, k, n, op);
 }
 #if COHORT_HAS_AVX2_KERNELS
 template <class T, class Op>
-[[gnu::target("avx2,f16c")]] void fold_sources_with_avx2(T* dst, const T* const* s, std::size_t at, int k,
-                                                         std::size_t n, const Op& op) {
-  fold_sources<avx2_arrays>(dst, s, at, k, n, op);
+[[gnu::target("avx2,f16c")]] void fold_arrays_with_avx2(T* dst, const T* const* s, std::size_t at, int k, std::size_t n,
+                                                        const Op& op) {
+  fold_arrays<avx2_arrays>(dst, s, at, k, n, op);
 }
 #endif
 
 /// Sources aligned for T, at least two of them.
 template <class T, class Op>
 void fold_aligned(T* dst, const T* const* sources, int k, std::size_t count, bool streaming, const Op& op) {
-  auto* fold_block_of = &fold_sources_portably<T, Op>;
+  auto* fold_block_of = &fold_arrays_portably<T, Op>;
 #if COHORT_HAS_AVX2_KERNELS
-  if (avx2_arrays::available()) fold_block_of = &fold_sources_with_avx2<T, Op>;
+  if (avx2_arrays::available()) fold_block_of = &fold_arrays_with_avx2<T, Op>;
 #endif
   if constexpr (stream_line % sizeof(T) == 0) {
     if (streaming) {

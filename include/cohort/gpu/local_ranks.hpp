@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 // local_ranks: several ranks of one process on one device, each with a stream of its own, which read each other's buffers
 // and wait for each other by events. For tests, and for programs that keep several workers on one GPU, where NCCL refuses
-// to. The folds and their order are those of communicator<nccl>.
+// to. The folds and their order are those of communicator<nccl>; the phases those of ipc_ranks.
 #pragma once
 
 #include <cohort/check_reduction.hpp>
 #include <cohort/gpu/device_span.hpp>
 #include <cohort/gpu/event.hpp>
-#include <cohort/gpu/launch_fold.hpp>
+#include <cohort/gpu/peer_rank.hpp>
+#include <cohort/gpu/peer_schedule.hpp>
 #include <cohort/gpu/stream.hpp>
 #include <cohort/types.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -30,7 +29,7 @@ namespace cohort {
 class local_ranks {
  public:
   template <class T>
-  using buffers = std::span<const device_span<T>>;
+  using buffers = peer_buffers<T>;
 
   explicit local_ranks(int size) {
     if (size < 1 || size > fold_sources<float>::most_listed) {
@@ -51,6 +50,14 @@ class local_ranks {
       for (const detail::event& e : arrived_) e.hold_back(waits.get());
     }
   }
+  /// Makes every stream wait for what is on one of them. The first step of a capture that begins on that one: the others
+  /// become part of it by this, and the barrier at the end of every call leads them back.
+  void follow(int rank) const {
+    arrived_[static_cast<std::size_t>(rank)].record(stream_of(rank));
+    for (int r = 0; r < size(); ++r) {
+      if (r != rank) arrived_[static_cast<std::size_t>(rank)].hold_back(stream_of(r));
+    }
+  }
   /// Blocks this thread until all that was enqueued is done.
   void synchronize() const {
     for (const stream& s : streams_) s.synchronize();
@@ -61,132 +68,55 @@ class local_ranks {
   template <element T, class Op>
   void all_reduce(buffers<T> inout, const Op& op) const {
     check_reduction<Op, T>();
-    const std::size_t count = check("all_reduce", "inout", inout);
-    const std::size_t part = part_of(count);
-    barrier();
-    for (int r = 0; r < size(); ++r) {
-      const std::size_t at = std::min(count, static_cast<std::size_t>(r) * part);
-      fold_into(inout, at, inout[static_cast<std::size_t>(r)].data() + at, std::min(part, count - at), op, r);
-    }
-    barrier();
-    for (int r = 0; r < size(); ++r) {
-      for (int from = 0; from < size(); ++from) {
-        const std::size_t at = std::min(count, static_cast<std::size_t>(from) * part);
-        const std::size_t n = std::min(part, count - at);
-        if (from != r) copy(inout[index(from)].data() + at, inout[index(r)].data() + at, n, r);
-      }
-    }
-    barrier();
+    run(detail::peer_all_reduce<T, Op>{inout, op});
   }
 
   /// Shapes: in: size() times the count of out; no buffer of out within one of in
   template <element T, class Op>
   void reduce_scatter(buffers<T> in, buffers<T> out, const Op& op) const {
     check_reduction<Op, T>();
-    const std::size_t block = check("reduce_scatter", "out", out);
-    expect("reduce_scatter", "in", check("reduce_scatter", "in", in), block * streams_.size());
-    barrier();
-    for (int r = 0; r < size(); ++r) fold_into(in, index(r) * block, out[index(r)].data(), block, op, r);
-    barrier();
+    run(detail::peer_reduce_scatter<T, Op>{in, out, op});
   }
 
   /// Shapes: as many elements on every rank; out on the root alone, and no buffer of in
   template <element T, class Op>
   void reduce(buffers<T> in, device_span<T> out, const Op& op, root to_rank) const {
     check_reduction<Op, T>();
-    const std::size_t count = check("reduce", "in", in);
-    check_root("reduce", to_rank);
-    expect("reduce", "out", out.size(), count);
-    barrier();
-    fold_into(in, 0, out.data(), count, op, to_rank.rank);
-    barrier();
+    const detail::peer_reduce<T, Op> how{in, out, op, to_rank};
+    how.check(size());
+    how.check_out();
+    run(how);
   }
 
   template <element T>
   void broadcast(buffers<T> inout, root from_rank) const {
-    const std::size_t count = check("broadcast", "inout", inout);
-    check_root("broadcast", from_rank);
-    barrier();
-    for (int r = 0; r < size(); ++r) {
-      if (r != from_rank.rank) copy(inout[index(from_rank.rank)].data(), inout[index(r)].data(), count, r);
-    }
-    barrier();
+    run(detail::peer_broadcast<T>{inout, from_rank});
   }
 
   /// Shapes: out: size() times the count of in
   template <element T>
   void all_gather(buffers<T> in, buffers<T> out) const {
-    const std::size_t block = check("all_gather", "in", in);
-    expect("all_gather", "out", check("all_gather", "out", out), block * streams_.size());
-    barrier();
-    for (int r = 0; r < size(); ++r) {
-      for (int from = 0; from < size(); ++from) {
-        copy(in[index(from)].data(), out[index(r)].data() + index(from) * block, block, r);
-      }
-    }
-    barrier();
+    run(detail::peer_all_gather<T>{in, out});
   }
 
   /// Shapes: in, out: size() blocks of one size; no buffer of out within one of in
   template <element T>
   void all_to_all(buffers<T> in, buffers<T> out) const {
-    const std::size_t count = check("all_to_all", "in", in);
-    expect("all_to_all", "out", check("all_to_all", "out", out), count);
-    const std::size_t block = count / streams_.size();
-    expect("all_to_all", "in", count, block * streams_.size());
-    barrier();
-    for (int r = 0; r < size(); ++r) {
-      for (int from = 0; from < size(); ++from) {
-        copy(in[index(from)].data() + index(r) * block, out[index(r)].data() + index(from) * block, block, r);
-      }
+    run(detail::peer_all_to_all<T>{in, out});
+  }
+
+  /// Carries out the phases of a schedule, for headers that add calls.
+  template <class Schedule>
+  void run(const Schedule& how) const {
+    how.check(size());
+    for (int phase = 0; phase < Schedule::phases; ++phase) {
+      barrier();
+      for (int r = 0; r < size(); ++r) how(phase, detail::peer_rank(r, size(), stream_of(r)));
     }
-    barrier();
+    barrier();  // nobody's buffers are written again before everybody has read them
   }
 
  private:
-  [[nodiscard]] static std::size_t index(int rank) noexcept { return static_cast<std::size_t>(rank); }
-  /// Whole vectors of 16 elements for every rank but the last.
-  [[nodiscard]] std::size_t part_of(std::size_t count) const noexcept {
-    return ((count + streams_.size() - 1) / streams_.size() + 15) / 16 * 16;
-  }
-
-  template <class T>
-  [[nodiscard]] std::size_t check(const char* operation, const char* name, buffers<T> all) const {
-    if (all.size() != streams_.size()) {
-      throw error(errc::invalid_argument, std::string(operation) + ": " + name + " has " + std::to_string(all.size()) +
-                                              " buffers, expected " + std::to_string(streams_.size()) +
-                                              ", one for each rank");
-    }
-    for (const device_span<T>& b : all) expect(operation, name, b.size(), all[0].size());
-    return all[0].size();
-  }
-  static void expect(const char* operation, const char* name, std::size_t found, std::size_t expected) {
-    if (found == expected) return;
-    throw error(errc::invalid_argument, std::string(operation) + ": a buffer of " + name + " has " +
-                                            std::to_string(found) + " elements, expected " + std::to_string(expected) +
-                                            " on every rank");
-  }
-  void check_root(const char* operation, root r) const {
-    if (r.rank < 0 || r.rank >= size()) {
-      throw error(errc::invalid_argument, std::string(operation) + ": root " + std::to_string(r.rank) +
-                                              ": expected 0.." + std::to_string(size() - 1));
-    }
-  }
-
-  template <class T>
-  void copy(const T* from, T* to, std::size_t count, int rank) const {
-    if (count == 0 || from == to) return;
-    detail::check_cuda(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToDevice, stream_of(rank)),
-                       "cudaMemcpyAsync");
-  }
-  template <class T, class Op>
-  void fold_into(buffers<T> in, std::size_t at, T* out, std::size_t count, const Op& op, int rank) const {
-    fold_sources<T> from;
-    from.ranks = size();
-    for (int r = 0; r < size(); ++r) from.listed[r] = in[index(r)].data() + at;
-    launch_fold<T, Op>(from, out, count, op, size(), stream_of(rank));
-  }
-
   std::vector<stream> streams_{};
   std::vector<detail::event> arrived_{};
 };

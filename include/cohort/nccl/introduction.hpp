@@ -5,6 +5,7 @@
 
 #include <cohort/error.hpp>
 #include <cohort/gpu/device.hpp>
+#include <cohort/gpu/excuse.hpp>
 #include <cohort/nccl/check.hpp>
 #include <cohort/nccl/header.hpp>
 
@@ -19,22 +20,11 @@
 
 namespace cohort::detail {
 
-struct nccl_introduction {
+struct nccl_introduction : excuse {
   int version = 0;                       ///< of the library that this process has loaded
   int device = -1;                       ///< as this process numbers them
   std::array<unsigned char, 16> uuid{};  ///< of the device
-  std::array<char, 384> trouble{};       ///< why this rank cannot take part; "" when it can
   ncclUniqueId id{};                     ///< rank 0's
-
-  void cannot(std::string_view why) noexcept {
-    const std::size_t n = std::min(why.size(), trouble.size() - 1);
-    std::memcpy(trouble.data(), why.data(), n);
-    trouble[n] = '\0';
-  }
-  [[nodiscard]] std::string_view reason() const noexcept {
-    return {trouble.data(),
-            static_cast<std::size_t>(std::find(trouble.begin(), trouble.end(), '\0') - trouble.begin())};
-  }
 };
 static_assert(std::is_trivially_copyable_v<nccl_introduction>);
 
@@ -93,7 +83,7 @@ inline void check_introductions(std::span<const nccl_introduction> all, int rank
             errc::invalid_argument, static_cast<int>(r),
             "ranks " + number(before) + " and " + number(r) +
                 " are on one GPU, which NCCL refuses: start no more ranks than there are GPUs, choose one for each by "
-                "device{}, or use communicator<cpu> where ranks share a GPU");
+                "device{}, or use ipc_ranks where ranks share a GPU");
       }
     }
   }

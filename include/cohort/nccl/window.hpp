@@ -14,6 +14,30 @@
 #include <utility>
 
 namespace cohort {
+namespace detail {
+
+/// Refuses to go on with memory that NCCL has not registered. `p` is null for a window without memory.
+///
+/// Errors: invalid_argument
+inline void require_registered(const nccl_party* p, bool is_registered, std::size_t elements) {
+  constexpr const char* name = "native_window";
+  if (p == nullptr) {
+    error_details d;
+    d.operation = name;
+    throw error(errc::invalid_argument,
+                std::string(name) +
+                    ": this window has no memory: it was moved from, or not made by world.make_window<T>(count)",
+                std::move(d));
+  }
+  if (is_registered) return;
+  p->refuse(errc::invalid_argument, name,
+            "an unregistered window of " + std::to_string(elements) +
+                " elements, expected one that NCCL has registered with all ranks" +
+                (p->size() == 1 ? ": in a world of one there is nobody to register it with; ask registered() first"
+                                : ": ask registered() first, or make it anew by make_window"));
+}
+
+}  // namespace detail
 
 /// Elements in device memory that is registered with a communicator.
 ///
@@ -22,6 +46,8 @@ namespace cohort {
 template <element T>
 class nccl_window {
  public:
+  /// Without memory.
+  nccl_window() = default;
   nccl_window(nccl_window&& other) noexcept
       : party_(std::move(other.party_)),
         data_(std::exchange(other.data_, nullptr)),
@@ -49,6 +75,14 @@ class nccl_window {
   /// Whether NCCL took it; it is ordinary device memory else, and every call works on it all the same.
   [[nodiscard]] bool registered() const noexcept { return window_ != nullptr; }
 
+  /// NCCL's own window, for kernels that reach the other ranks through it (nccl_device.h).
+  ///
+  /// Errors: invalid_argument for a window that is not registered, or has no memory
+  [[nodiscard]] ncclWindow_t native_window() const {
+    detail::require_registered(party_.get(), window_ != nullptr, size_);
+    return window_;
+  }
+
   /// For the communicator.
   nccl_window(std::shared_ptr<detail::nccl_party> party, std::size_t count) : party_(std::move(party)), size_(count) {
     constexpr const char* name = "make_window";
@@ -72,7 +106,7 @@ class nccl_window {
   }
 
  private:
-  std::shared_ptr<detail::nccl_party> party_;
+  std::shared_ptr<detail::nccl_party> party_{};
   T* data_ = nullptr;
   std::size_t size_ = 0;
   ncclWindow_t window_ = nullptr;

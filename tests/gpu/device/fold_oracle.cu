@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // The fold's kernels on a device against the fold in plain code: types x functors x ranks x sizes, aligned and not, with
-// the own operands in place; and ranks of one process, every function, against the same.
+// the own operands in place; and ranks of one process, every function, also with 8-bit floats between them, against the
+// same.
 #include <cohort/gpu/buffer.hpp>
 #include <cohort/gpu/fold.cuh>
 #include <cohort/gpu/local_ranks.hpp>
+#include <cohort/gpu/quantised_peers.cuh>
 #include <cohort/nccl/reduction_map.hpp>
 
+#include "../float8_oracle.hpp"
 #include "../support.hpp"
 #include "../values.hpp"
 
@@ -147,6 +150,51 @@ void local_moves() {
       cohort::errc::invalid_argument, [&] { two.broadcast<int>({}, cohort::root{0}); }, "0 buffers, expected 2"));
 }
 
+/// Blocks of which some are zeros, not all whole, at addresses where a lane's elements can be read at once and not.
+template <class Blocks, class T, class Op>
+void quantised(const Op& op, bool divides) {
+  for (int n = 1; n <= 8; ++n) {
+    for (const std::size_t count : {1, 127, 129, 4099, 100003}) {
+      for (const std::size_t shift : {0, 1}) {
+        const cohort::local_ranks world(n);
+        const cohort::float8_cut<Blocks> cut(count, n);
+        std::vector<std::vector<float>> in;
+        std::vector<device_buffer<T>> memory;
+        std::vector<device_buffer<std::uint8_t>> bytes;
+        std::vector<device_span<T>> spans;
+        std::vector<device_span<std::uint8_t>> wires;
+        for (int r = 0; r < n; ++r) {
+          std::vector<T> mine(shift, T(0.0f));
+          in.emplace_back();
+          for (const float x : float8_values(r, count)) {
+            mine.push_back(T(x));
+            in.back().push_back(static_cast<float>(mine.back()));
+          }
+          memory.push_back(on_device(mine, world.stream_of(r)));
+          spans.push_back(memory.back().device_view().subspan(shift, count));
+          bytes.emplace_back(cut.wire());
+          wires.push_back(bytes.back().device_view());
+        }
+        cohort::quantised_all_reduce<T, Op, Blocks>(world, spans, wires, op);
+        std::vector<T> expected;
+        for (const float x : float8_summed<Blocks>(in, divides ? static_cast<float>(n) : 1.0f))
+          expected.push_back(T(x));
+        for (int r = 0; r < n; ++r) {
+          EXPECT(same(on_host(device_span<const T>(spans[r]), world.stream_of(r)), expected, "quantised", n));
+        }
+      }
+    }
+  }
+  const cohort::local_ranks two(2);
+  device_buffer<T> v(300);
+  device_buffer<std::uint8_t> small(16);
+  const std::vector<device_span<T>> both{v.device_view(), v.device_view()};
+  const std::vector<device_span<std::uint8_t>> wires{small.device_view(), small.device_view()};
+  EXPECT(throws(
+      cohort::errc::invalid_argument, [&] { cohort::quantised_all_reduce<T, Op, Blocks>(two, both, wires, op); },
+      "a buffer of wire has 16 bytes", "float8_cut"));
+}
+
 }  // namespace
 
 int main(int argc, char**) {
@@ -154,6 +202,7 @@ int main(int argc, char**) {
   if (argc > 1) {  // for a checker that takes a hundred times as long
     kernels<cohort::bfloat16>("bfloat16 sum", cohort::folded{cohort::sum{}});
     local_moves();
+    quantised<cohort::float8_blocks<>, float>(cohort::sum{}, false);
     return conclude("device/fold_oracle, the short form");
   }
   kernels<float>("float sum", cohort::folded{cohort::sum{}});
@@ -168,5 +217,7 @@ int main(int argc, char**) {
   local<affine>("ranks: affine", compose{});
   local<cohort::bfloat16>("ranks: bfloat16 sum", cohort::folded{cohort::sum{}});
   local_moves();
+  quantised<cohort::float8_blocks<>, float>(cohort::sum{}, false);
+  quantised<cohort::float8_blocks<cohort::float8_e5m2, 32>, cohort::bfloat16>(cohort::average{}, true);
   return conclude("device/fold_oracle");
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // What is fused into a fold, and AdamW, on a device against plain code: prologues, epilogues, casts, the squared norm, the
-// clip coefficient, and a sharded step in a world of one, eager and captured.
+// clip coefficient, and a sharded step in a world of one, eager and captured; and an all_reduce of 8-bit floats there.
+#include <cohort/nccl/quantised_all_reduce.cuh>
 #include <cohort/nccl/sharded_adamw.cuh>
 #include <cohort/nccl/transform_reduce.cuh>
 #include <cohort/store/memory_store.hpp>
 
+#include "../float8_oracle.hpp"
 #include "../support.hpp"
 #include "../values.hpp"
 
@@ -148,6 +150,38 @@ void one_number() {
   }
 }
 
+/// In one chunk and in several, and captured.
+void eight_bits() {
+  cohort::memory_store meeting;
+  cohort::nccl_options o;
+  o.on_device = cohort::device{0};
+  const auto world = cohort::connect<cohort::nccl>(meeting, 0, 1, o);
+  const cohort::stream s;
+  const cohort::on here{s};
+  using blocks = cohort::float8_blocks<>;
+  const std::vector<float> start = float8_values(0, 100003);
+  const std::vector<float> expected = float8_summed<blocks>({start}, 1.0f);
+  device_buffer<float> v(start.size());
+  const auto step = [&] { (void)cohort::quantised_all_reduce(world, v.device_view(), cohort::sum{}, blocks{}, here); };
+  for (const std::size_t chunk : {std::size_t{1} << 22, std::size_t{8192}}) {
+    world.set_fold_sizes(1 << 20, chunk);
+    cohort::copy_to_device<float>(start, v.device_view(), s.get());
+    step();
+    EXPECT(same(on_host(v.device_view(), s.get()), expected, "quantised_all_reduce", 1));
+  }
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  cohort::detail::check_cuda(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  step();
+  cohort::detail::check_cuda(cudaStreamEndCapture(s.get(), &graph), "cudaStreamEndCapture");
+  cohort::detail::check_cuda(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
+  cohort::copy_to_device<float>(start, v.device_view(), s.get());
+  for (int i = 0; i < 2; ++i) cohort::detail::check_cuda(cudaGraphLaunch(ready, s.get()), "cudaGraphLaunch");
+  EXPECT(same(on_host(v.device_view(), s.get()), expected, "quantised_all_reduce in a graph", 1));
+  static_cast<void>(cudaGraphExecDestroy(ready));
+  static_cast<void>(cudaGraphDestroy(graph));
+}
+
 }  // namespace
 
 int main() {
@@ -155,5 +189,6 @@ int main() {
   fold_with_norm();
   sharded_steps();
   one_number();
+  eight_bits();
   return conclude("device/fusions");
 }

@@ -256,6 +256,10 @@ void smaller_ones(communicator<nccl>& world) {
   auto window = world.make_window<float>(1 << 20);
   EXPECT(window.data() != nullptr && window.size() == 1 << 20);
   cohort::on_host(copy.all_reduce(window, cohort::sum{})).wait();
+  EXPECT(!window.registered());  // there is nobody to register it with
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)window.native_window(); }, "an unregistered window of 1048576 elements",
+      "rank 0 of 1"));
 }
 
 }  // namespace

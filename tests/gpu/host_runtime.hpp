@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSL-1.0
+// What stands in for CUDA's runtime where there is no GPU: host_runtime.cpp.
+#pragma once
+
+#include <cohort/gpu/header.hpp>
+
+#include <functional>
+
+namespace gpu_test {
+
+/// Puts work on a stream, in the place of a kernel.
+void enqueue_on_host(cudaStream_t s, std::function<void()> work);
+
+}  // namespace gpu_test
