@@ -33,11 +33,7 @@ struct window_head {
     alignas(32) std::byte data[96] = {};
   };
   entry entries[kept];
-  /// Not one after the other: a prefetcher that saw them so would fetch the line that the owner is about to write.
-  [[nodiscard]] entry& entry_of(std::uint64_t operation) noexcept {
-    constexpr unsigned char places[kept] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
-    return entries[places[operation % kept]];
-  }
+  [[nodiscard]] entry& entry_of(std::uint64_t operation) noexcept { return entries[operation % kept]; }
   alignas(128) shared_word second{0};  ///< steps whose second half the owner has done
   alignas(128) shared_word done{0};    ///< steps that the owner has finished reading
   alignas(128) shared_word status{0};  ///< 1: it sees everybody's part; 2: it does not
