@@ -17,6 +17,7 @@
 #include <iterator>
 #include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -305,6 +306,23 @@ task<int> root_is_ahead(communicator<cpu> world) {
   co_return 0;
 }
 
+/// What a root has given is there for the others when it has left.
+task<int> root_leaves(communicator<cpu> world) {
+  constexpr int ahead = static_cast<int>(transport::window_head::ahead);
+  co_await world.barrier();
+  if (world.rank() == 1) std::this_thread::sleep_for(300ms);  // by then the other has gone, if nothing holds it back
+  const std::stop_source never;
+  for (int i = 0; i < ahead; ++i) {
+    int value = world.rank() == 0 ? i : -1;
+    const std::span<int> one(&value, 1);
+    auto op = i % 2 == 0 || world.rank() == 0 ? world.broadcast(one, root{0})
+                                              : world.broadcast(one, root{0}, stop{never.get_token()});  // in a frame
+    co_await op;
+    support::expect(value == i, "a broadcast of a root that has left");
+  }
+  co_return 0;
+}
+
 /// Two roots who need nothing of each other disagree on who is it.
 task<int> two_roots(communicator<cpu> world) {
   int value = 7;
@@ -380,6 +398,11 @@ TEST_CASE("what the second of two ranks does wrong is told as ever") {
 
 TEST_CASE("a rank that needs nothing of another is ahead of it, as far as it may be, and no further") {
   const auto results = support::run_ranks(2, [](int) { return cohort::run(root_is_ahead); });
+  for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
+}
+
+TEST_CASE("a root that was ahead has left") {
+  const auto results = support::run_ranks(2, [](int) { return cohort::run(root_leaves); });
   for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
 }
 
