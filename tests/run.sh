@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 # Runs every test: installs what is missing (Debian 12), then configures, builds and tests in lanes:
-#   release  everything, the library with -O3; of the unit tests only those that compute much, when the asan lane runs
+#   release  everything, the library with -O3; of the unit tests only those that may differ with it, when the asan lane runs
 #   asan     all unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
 #   style    format, names, and every header with clang 14, 16 and 19, warnings as errors (style/run.sh)
 #   arm64    every header by a cross compiler, and two ranks of an example under an emulator (arm64/run.sh)
@@ -207,7 +207,7 @@ install_missing doxygen || say "docs/html will be skipped: no doxygen here"
 install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
 
 unit_tests=all
-if [ "$quick" = 0 ] && sanitizer_starts address,undefined; then unit_tests=computing; fi
+if [ "$quick" = 0 ] && sanitizer_starts address,undefined; then unit_tests=optimised; fi
 under=()
 configure_options=("-DCOHORT_UNIT_TESTS=$unit_tests")
 run_lane release
