@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cohort/detail/config.hpp>
-#include <cohort/error.hpp>
 #include <cohort/store/async_store.hpp>
 #include <cohort/transport/tcp_store_options.hpp>
 

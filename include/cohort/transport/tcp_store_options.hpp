@@ -2,7 +2,7 @@
 // What a client of a tcp_store_server tells and expects.
 #pragma once
 
-#include <cohort/error.hpp>
+#include <cohort/store.hpp>
 #include <cohort/tls_options.hpp>
 #include <cohort/uri.hpp>
 
