@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
-# Builds and runs every test and benchmark of the GPU side on the GPU of this machine: some six minutes on 16 cores,
-# with a limit for each part. One line for each part: "passed", "FAILED" or "SKIPPED: reason".
+# Builds and runs every test and benchmark of the GPU side on the GPU of this machine: no longer than eight minutes on 16
+# cores, some six by estimate; each part has a limit. One line for each part: "passed", "FAILED" or "SKIPPED: reason".
 #
 # Usage: [OUT=folder] tests/gpu/run.sh [--boost FOLDER] [--arch sm_90] [PART...]
 #   --boost FOLDER   where boost/version.hpp is, if the compiler does not find Boost 1.81 by itself

@@ -60,7 +60,6 @@ operation<> all_reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const
   }
   whole_vector all{bytes_of(out), count, sizeof(T)};
   algorithm how = c.signature().algorithm;
-  bool finished = false;
   if constexpr (sharing_transport<Transport>) {
     // Where the inputs can be read from where they are, they need not be copied to the output first.
     if (how == algorithm::shared_memory && combine.prepare == nullptr) {
@@ -75,6 +74,7 @@ operation<> all_reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const
     }
   }
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
+  bool finished = false;
   co_await all_reduce_by(ch, how, all, combine, &finished);
   if (!finished) conclude(combine, bytes_of(out), count, ch.size());
 }

@@ -88,7 +88,6 @@ operation<> reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* 
     }
   }
   algorithm how = c.signature().algorithm;
-  bool finished = false;
   if constexpr (sharing_transport<Transport>) {
     // Nothing is combined but in the window and on the root: the inputs are read from where they are.
     if (how == algorithm::shared_memory && combine.prepare == nullptr) {
@@ -103,6 +102,7 @@ operation<> reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* 
       how = without_window(c, bytes, combine.commutative);
     }
   }
+  bool finished = false;
   co_await reduce_in_copy(ch, bytes_of(in), bytes_of(out), count, how, combine, &finished);
   if (out != nullptr && !finished) conclude(combine, bytes_of(out), count, ch.size());
 }
