@@ -41,7 +41,7 @@ is_there() {
     munge) [ -x /usr/sbin/munged ] || command -v munged ;;
     clang-16 | clang-19) command -v "clang++-${1#clang-}" ;;
     clang-format-14 | clang-tidy-14) command -v "$1" || "${1%-14}" --version 2>&1 | grep -q 'version 14\.' ;;
-    pkg-config | doxygen | openssl) command -v "$1" ;;
+    ccache | pkg-config | doxygen | openssl) command -v "$1" ;;
     python3-venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
     libssl-dev) has_header openssl/ssl.h ;;
     libcereal-dev) has_header cereal/cereal.hpp ;;
@@ -110,9 +110,19 @@ default_jobs() {
   echo "$memory"
 }
 
+# What was compiled before, in this clone or another, is not compiled again where ccache is there: it compares sources,
+# headers and options, not times and places. Result: `launchers`, for configure.
+use_compiler_cache() {
+  launchers=()
+  command -v ccache >/dev/null || return 0
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+  launchers=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache -DCOHORT_TEST_PRECOMPILE=ON)
+}
+
 # configure PRESET [-DNAME=VALUE...]: afresh, so that neither an older cache nor another place of the tree matters.
 configure() {
-  local preset=$1
+  local preset=$1 launchers
   shift
-  cmake --fresh --preset "$preset" "$@"
+  use_compiler_cache
+  cmake --fresh --preset "$preset" "${launchers[@]}" "$@"
 }

@@ -197,6 +197,7 @@ in_time() {
 
 say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan style arm64 clang tsan'), $jobs at a time"
 install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
+install_missing ccache || say "everything is compiled, also what was before: no ccache here"
 install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
 install_missing libssl-dev openssl || say "unit/tls_*, process/tls* and package/components/tls will be skipped: no OpenSSL here"
 install_missing libopenmpi-dev openmpi-bin || say "the tests of mpi/openmpi are left out: no Open MPI here"

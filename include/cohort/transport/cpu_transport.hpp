@@ -36,14 +36,11 @@ class cpu_transport : public engine {
   /// The registered buffers; null where `host_ranks` is.
   [[nodiscard]] regions* shared_buffers() const noexcept { return regions_.get(); }
   [[nodiscard]] flag_waits& waits() noexcept { return waits_; }
-  /// How often a word is looked at again before its wait is left to the turns of the engine.
-  [[nodiscard]] int brief_looks() const noexcept { return brief_looks_; }
 
  protected:
   std::unique_ptr<neighbours> neighbours_{};
   std::unique_ptr<regions> regions_{};
   flag_waits waits_{};
-  int brief_looks_ = 0;
 };
 
 }  // namespace cohort::transport

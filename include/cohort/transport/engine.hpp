@@ -10,6 +10,7 @@
 #include <cohort/detail/visitor.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/fault.hpp>
+#include <cohort/transport/patience.hpp>
 #include <cohort/transport/request.hpp>
 
 #include <sched.h>
@@ -66,6 +67,8 @@ class engine : public std::enable_shared_from_this<engine> {
     const detail::visitor::visit inside(visitor_);
     sleep_until(std::min(until, next_deadline_));
   }
+  /// How this rank waits, in blocking calls and for a moment in others.
+  [[nodiscard]] patience& how_to_wait() noexcept { return patience_; }
   [[nodiscard]] clock::time_point next_deadline() const noexcept { return next_deadline_; }
 
   // --- resumption: nothing is resumed from inside a transport, only from the top of a turn
@@ -158,8 +161,6 @@ class engine : public std::enable_shared_from_this<engine> {
   /// The last communicator of this world on this rank is gone: say goodbye.
   virtual void leave() {}
 
-  /// How many turns without news a wait takes before it offers its core to others.
-  void set_spins(int turns) noexcept { spins_ = turns; }
   [[nodiscard]] static int usable_cores() noexcept {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -200,10 +201,8 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<resumption> ready_{};
   std::size_t ready_head_ = 0;
   int turn_depth_ = 0;
-  int spins_ = 50;
+  patience patience_{};
   bool spinning_ = false;  // the next turn follows at once
-  int sleeps_due_ = 0;
-  int shared_core_ = 0;  // waits to come in which somebody else is taken to be on this core
   unsigned turns_ = 0;
   std::atomic<bool> attention_{false};
   clock::time_point next_deadline_ = clock::time_point::max();
@@ -215,43 +214,13 @@ class engine : public std::enable_shared_from_this<engine> {
 
 template <class Done>
 void engine::drive_until(Done done) {
-  // With more ranks than cores a pure spin costs milliseconds: after a few turns the core is offered to others.
   if (!done()) require_use("wait");
-  // Nor is there anything to spin for while another rank is on this core, which a scheduler may leave so for seconds.
-  constexpr int spins_on_shared_core = 8;
-  constexpr int waits_on_shared_core = 64;
-  constexpr auto shared_yield = std::chrono::microseconds{2};
-  const int spins = shared_core_ > 0 ? std::min(spins_, spins_on_shared_core) : spins_;
-  constexpr auto patience = std::chrono::milliseconds{1};
-  // A yield that takes longer has let somebody work who is no rank of this world. The kernel resumes a sleeper sooner.
-  constexpr auto slow_yield = std::chrono::microseconds{300};
-  constexpr int sleeps_after_slow_yield = 64;
-  int idle = 0;
-  clock::time_point idle_since{};
+  patience::wait waiting(patience_);
   while (!done()) {
-    spinning_ = idle < spins;
+    spinning_ = waiting.spins();
     const bool moved = turn();
     spinning_ = false;
-    if (moved) {
-      idle = 0;
-      continue;
-    }
-    if (++idle <= spins) continue;
-    if (sleeps_due_ > 0) {
-      --sleeps_due_;
-      sleep(clock::time_point::max());
-      idle = 0;
-      continue;
-    }
-    const clock::time_point before = clock::now();
-    if (idle == spins + 1) idle_since = before;
-    ::sched_yield();
-    const clock::time_point after = clock::now();
-    if (after - before > shared_yield) shared_core_ = waits_on_shared_core;
-    else if (shared_core_ > 0) --shared_core_;
-    if (after - before > slow_yield) sleeps_due_ = sleeps_after_slow_yield;
-    if (after - idle_since < patience) continue;
-    sleep(clock::time_point::max());
+    if (waiting.after(moved) == patience::next::sleep) sleep(clock::time_point::max());
   }
 }
 

@@ -39,7 +39,8 @@ class step_at_once {
   /// Takes the window for the call; `tiny` if its data stand beside the words. False: a frame must carry it out, as
   /// something is in its way, or the others are not worth waiting for without one.
   [[nodiscard]] bool begin(bool tiny) noexcept {
-    if (!step_.open() || step_.window().busy || looks() == 0 || call_->home->busy()) return false;
+    if (!step_.open() || step_.window().busy || call_->home->busy()) return false;
+    if (!step_.transport().how_to_wait().looks_briefly()) return false;
     if (!step_.transport().nothing_early()) return false;  // it may contradict this call
     step_.begin();
     if (tiny) step_.stays_short();
@@ -55,9 +56,7 @@ class step_at_once {
     step_.raise();
   }
   /// Whether rank k has raised the same; looks for it as long as a frame would before it waits.
-  [[nodiscard]] bool raised_by(int k) noexcept {
-    return looked_for(step_.raised_by(k), looks()) && step_.note_raised(k);
-  }
+  [[nodiscard]] bool raised_by(int k) noexcept { return soon(step_.raised_by(k)) && step_.note_raised(k); }
   [[nodiscard]] bool raised_by_all() noexcept {
     for (int k = 1; k < step_.size(); ++k) {
       if (!raised_by(step_.other(k))) return false;
@@ -78,18 +77,20 @@ class step_at_once {
  private:
   enum class state : unsigned char { idle, begun, raised };
 
-  [[nodiscard]] int looks() const noexcept { return step_.transport().brief_looks(); }
+  [[nodiscard]] bool soon(const transport::window_step::awaited& what) noexcept {
+    return transport::reached_soon(what, step_.transport().how_to_wait());
+  }
   /// Whether no rank is too far behind, and none still reads what this operation writes.
   [[nodiscard]] bool settled() noexcept {
     for (int i = 1; i < step_.size(); ++i) {
       const int k = step_.other(i);
       const auto last = step_.follows(k);
-      if (!looked_for(last, looks()) || (last.word != nullptr && !step_.note_follows(k))) return false;
+      if (!soon(last) || (last.word != nullptr && !step_.note_follows(k))) return false;
     }
     for (int i = 1; i < step_.size(); ++i) {
       const int k = step_.other(i);
       const auto left = step_.left_by(k);
-      if (!looked_for(left, looks())) return false;
+      if (!soon(left)) return false;
       if (left.word != nullptr) step_.note_left(k);
     }
     return true;

@@ -37,7 +37,7 @@ namespace cohort::collective {
   if (!now.raised_by_all()) return false;
   try {
     sources.set([&](int k) { return memory(k) + static_cast<std::size_t>(r) * longest; });
-    sources.fold_out(op, p, out, 0, 0, longest, longest > streaming_bytes);
+    sources.fold_out(op, p, out, 0, 0, longest, false);
     out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(op, data, n / op.element_bytes, p); });
   } catch (...) {
     return false;
@@ -74,6 +74,7 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
     use.announce();
   }
   const std::size_t chunk = reduce_scatter_chunk(use.capacity(), ranks, op.element_bytes);
+  const bool streaming = exceeds_caches(ranks * (ranks + 1) * longest);
   for (std::size_t at = 0; at == 0 || at < longest; at += chunk) {
     const std::size_t here = std::min(chunk, longest - at);
     const auto memory = [&use, tiny](int k) { return tiny ? use.short_data(k) : use.slot(k); };
@@ -85,7 +86,7 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
     }
     for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
     sources.set([&](int k) { return memory(k) + static_cast<std::size_t>(r) * here; });
-    sources.fold_out(op, p, out, 0, at, here, longest > streaming_bytes);
+    sources.fold_out(op, p, out, 0, at, here, streaming);
     use.end_step();
   }
   use.finish();
@@ -115,7 +116,7 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
     }
     sources.set(memory);
     const layout whole = layout::uniform(out, bytes, 1);
-    sources.fold_out(op, r + 1, whole, 0, 0, bytes, bytes > streaming_bytes);
+    sources.fold_out(op, r + 1, whole, 0, 0, bytes, false);
     conclude(op, out, count, r + 1);
   } catch (...) {
     return false;
@@ -151,6 +152,7 @@ task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, 
     use.announce();
   }
   const std::size_t chunk = whole_elements(use.capacity(), op.element_bytes);
+  const bool streaming = vectors_exceed_caches(bytes, p);
   for (std::size_t at = 0; at == 0 || at < bytes; at += chunk) {
     const std::size_t here = std::min(chunk, bytes - at);
     const auto memory = [&use, tiny](int k) { return tiny ? use.short_data(k) : use.slot(k); };
@@ -162,7 +164,7 @@ task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, 
     for (int k = r - 1; k >= 0; --k) co_await use.arrived(k);
     if (count > 0) {
       sources.set(memory);
-      sources.fold_out(op, count, out, 0, at, here, bytes > streaming_bytes);
+      sources.fold_out(op, count, out, 0, at, here, streaming);
     }
     use.end_step();
   }

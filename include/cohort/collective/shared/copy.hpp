@@ -6,6 +6,8 @@
 #include <cohort/collective/layout.hpp>
 #include <cohort/detail/stream_store.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -13,8 +15,23 @@
 
 namespace cohort::collective {
 
-/// Results of more bytes do not stay in the caches of this core: they are not worth a place there.
-inline constexpr std::size_t streaming_bytes = std::size_t{1} << 20;
+/// Whether an operation whose buffers have so many bytes, those of all ranks of the host together, leaves nothing of its
+/// results in the cache that they share: then these are not worth a place there.
+[[nodiscard]] inline bool exceeds_caches(std::size_t bytes_on_host) noexcept {
+  static const std::size_t worth = [] {
+    // On a virtual machine the processor may tell of a cache that many machines share.
+    constexpr std::size_t most = std::size_t{32} << 20;
+    const long told = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+    const std::size_t cache = told > 0 ? std::min(static_cast<std::size_t>(told), most) : most / 4;
+    // Not all of it: the parts of the window are there too, and what the ranks compute with.
+    return cache / 8 * 3;
+  }();
+  return bytes_on_host > worth;
+}
+/// The same where every rank has a vector and gets one.
+[[nodiscard]] inline bool vectors_exceed_caches(std::size_t bytes, int ranks) noexcept {
+  return exceeds_caches(2 * bytes * static_cast<std::size_t>(ranks));
+}
 
 /// Bytes [from, from + bytes) of a block into memory that others read.
 inline void copy_in(const layout& vector, int block, std::size_t from, std::size_t bytes, std::byte* into) {

@@ -10,9 +10,8 @@
 
 namespace cohort::collective {
 
-/// Longer elements are not combined in place, results of more bytes are written past the caches.
+/// Longer elements are not combined in place.
 inline constexpr std::size_t direct_element_bytes = 4096;
-inline constexpr std::size_t direct_streaming_bytes = std::size_t{1} << 20;
 /// The ends of a buffer, which may not be reachable, are copied: less than a page, up to the next whole element.
 inline constexpr std::size_t direct_end_bytes = transport::shared_segment::page + direct_element_bytes;
 

@@ -26,6 +26,13 @@ struct window_move {
 
   [[nodiscard]] bool is_given_by(int rank) const noexcept { return giver < 0 ? taker != rank : giver == rank; }
   [[nodiscard]] bool is_taken_by(int rank) const noexcept { return taker < 0 || taker == rank; }
+  /// Of the buffers of all ranks; where one is both, once.
+  [[nodiscard]] std::size_t bytes_on_host(int ranks) const noexcept {
+    const auto all = static_cast<std::size_t>(ranks);
+    const std::size_t given = (giver < 0 ? all : 1) * (in_by_rank ? all : 1);
+    const std::size_t taken = (taker < 0 ? all : 1) * (out_by_rank ? all : 1);
+    return longest * (given + taken);
+  }
   [[nodiscard]] bool goes(int from, int to) const noexcept {
     return is_taken_by(to) && from != to && (giver < 0 || giver == from);
   }
@@ -57,10 +64,10 @@ inline void give(const window_move& m, const transport::window_step& use, std::s
 }
 
 inline void take(const window_move& m, const transport::window_step& use, int from, std::size_t at, std::size_t bytes,
-                 std::size_t stride, bool tiny) {
+                 std::size_t stride, bool tiny, bool streaming) {
   const std::byte* data = tiny ? use.short_data(from) : use.slot(from);
   if (m.in_by_rank) data += static_cast<std::size_t>(use.rank()) * stride;
-  copy_out(data, m.out, m.out_by_rank ? from : 0, at, bytes, m.longest > streaming_bytes);
+  copy_out(data, m.out, m.out_by_rank ? from : 0, at, bytes, streaming);
 }
 
 /// How many bytes this rank gives to each other, and the most of them, for all to read.
@@ -119,7 +126,7 @@ inline std::size_t check_sizes(const window_move& m, const transport::window_use
     const int from = step.other(k);
     if (!m.goes(from, step.rank())) continue;
     if (!now.raised_by(from)) return false;
-    detail::take(m, step, from, 0, m.longest, stride, tiny);
+    detail::take(m, step, from, 0, m.longest, stride, tiny, false);
   }
   now.end();
   return true;
@@ -175,6 +182,7 @@ task<bool> move_in_window(Channel ch, window_move m) {
 
   const bool tiny = m.tiny(p);
   const std::size_t chunk = m.chunk(p, use.capacity());
+  const bool streaming = exceeds_caches(m.bytes_on_host(p));
   for (std::size_t at = 0; at == 0 || at < m.longest; at += chunk) {
     const std::size_t here = std::min(chunk, m.longest - at);
     const std::size_t stride = tiny ? here : (here + 63) / 64 * 64;
@@ -187,7 +195,7 @@ task<bool> move_in_window(Channel ch, window_move m) {
       const int from = use.other(k);
       if (!m.goes(from, use.rank())) continue;
       co_await use.arrived(from);
-      detail::take(m, use, from, at, here, stride, tiny);
+      detail::take(m, use, from, at, here, stride, tiny, streaming);
     }
     use.end_step();
   }

@@ -100,7 +100,7 @@ task<> reduce_directly(Use& use, layout source, layout dest, std::size_t bytes, 
   }
   const slices cut(reach.to - reach.from, p, op.element_bytes);
   // What is written is read next by another core, or not before much else has been.
-  combine_everywhere(op, all, p, root, r, reach.from + cut.begin(r), cut.size(r), bytes > direct_streaming_bytes);
+  combine_everywhere(op, all, p, root, r, reach.from + cut.begin(r), cut.size(r), vectors_exceed_caches(bytes, p));
   use.raise_second();
   for (int k = 1; k < p; ++k) co_await use.second_of(use.other(k));
 }
@@ -175,7 +175,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
   }
 
   // Long vectors. Who can be reached says where; if all can, nothing is copied.
-  const bool streaming = bytes > streaming_bytes;
+  const bool streaming = vectors_exceed_caches(bytes, p);
   const std::size_t chunk = whole_elements(use.capacity(), op.element_bytes);
   offered_buffers mine;
   if (op.element_bytes <= direct_element_bytes && bytes >= 4 * direct_end_bytes) {

@@ -45,11 +45,11 @@ inline bool tcp_transport::send_now(int to, const envelope& header, const piece&
 }
 
 inline bool tcp_transport::receive_now(int from, const envelope& expected, const piece& into, envelope& came) {
-  if (from == rank() || brief_looks_ == 0) return false;
+  if (from == rank() || !how_to_wait().looks_briefly()) return false;
   const peer& p = peer_of(from);
   if (p.state != link::open || p.memory == nullptr || !matcher_.idle(expected.context)) return false;
   const shm_stream& memory = *p.memory;
-  return looked_for([&memory] { return memory.has_data(); }, brief_looks_) &&
+  return how_to_wait().briefly([&memory] { return memory.has_data(); }) &&
          p.connection->receive_now(expected, into, came);
 }
 

@@ -63,12 +63,11 @@ inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::st
   // Its first word is the kernel's: ranks that may not share memory share the processors all the same.
   const auto machine_of = [](const host_address& a) { return std::string_view(a.host).substr(0, a.host.find(' ')); };
   const auto here = [&](const host_address& a) { return machine_of(a) == machine_of(neighbours_->address()); };
-  const bool crowded = std::count_if(all.begin(), all.end(), here) > usable_cores();
+  const int ranks_here = static_cast<int>(std::count_if(all.begin(), all.end(), here));
   // They have all read the same table and send at once: what takes seconds does not come.
   constexpr auto patience = std::chrono::seconds{10};
   std::vector<int> seen = neighbours_->meet(std::move(all), std::min(until, clock::now() + patience));
-  brief_looks_ = crowded ? 0 : 256;
-  set_spins(crowded ? 16 : 4000);
+  how_to_wait().among(ranks_here, usable_cores());
   return seen;
 }
 

@@ -19,22 +19,6 @@ static_assert(shared_word::is_always_lock_free, "words in shared memory must be 
   return static_cast<std::int32_t>(word.load(std::memory_order_acquire) - number) >= 0;
 }
 
-/// Looks for something as long as it takes to come from another core that has just written it.
-template <class There>
-[[nodiscard]] bool looked_for(const There& there, int looks) noexcept {
-  // Without a pause first: one may last as long as a word takes to come from another core.
-  for (int i = 0; i <= looks; ++i) {
-    if (there()) return true;
-  }
-  for (int i = 0; i < looks / 16; ++i) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-    if (there()) return true;
-  }
-  return false;
-}
-
 /// One wait at a time. It stays where it is while it is listed.
 struct flag_wait {
   transfer_set set{};
@@ -75,6 +59,10 @@ class flag_waits {
       if (w->writer == writer && &w->set.owner->home() == &g && !reached(*w->word, w->number)) return true;
     }
     return false;
+  }
+  /// The only wait that is listed; null when there are none or several.
+  [[nodiscard]] const flag_wait* only() const noexcept {
+    return first_ != nullptr && first_->next == nullptr ? first_ : nullptr;
   }
   /// Hands those that have what they wait for to the engine.
   bool look(engine& e) {

@@ -25,7 +25,14 @@ namespace cohort::transport {
 
 /// What one process shows all others of its host from the beginning.
 struct host_desk {
-  alignas(128) std::atomic<std::uint32_t> asleep{0};  ///< it waits in the kernel: whoever writes for it rings
+  static constexpr std::uint32_t awake = 0;
+  static constexpr std::uint32_t for_anything = 1;
+  /// It waits for one word in a window, of this rank of the world.
+  [[nodiscard]] static constexpr std::uint32_t for_window_of(int rank) noexcept {
+    return 2 + static_cast<std::uint32_t>(rank);
+  }
+  /// Not `awake`: it waits in the kernel, and whoever writes what it may wait for rings.
+  alignas(128) std::atomic<std::uint32_t> asleep{awake};
 };
 
 class neighbours {
@@ -177,14 +184,14 @@ class neighbours {
 
   // --- sleep
   /// About to wait in the kernel: from here on writers ring. What they wrote before is seen by looking once more.
-  void fall_asleep() noexcept {
-    desk_->asleep.store(1, std::memory_order_relaxed);
+  void fall_asleep(std::uint32_t waits_for = host_desk::for_anything) noexcept {
+    desk_->asleep.store(waits_for, std::memory_order_relaxed);
     if (fenced_by_kernel_) {
       ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
-  void wake_up() noexcept { desk_->asleep.store(0, std::memory_order_relaxed); }
+  void wake_up() noexcept { desk_->asleep.store(host_desk::awake, std::memory_order_relaxed); }
 
   /// After flags were written for others: orders the write before the look at who sleeps.
   void written() const noexcept {

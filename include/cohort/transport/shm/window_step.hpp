@@ -132,7 +132,12 @@ class window_step {
     all.written();
     for (int k = 0; k < window_->size(); ++k) {
       const shared_word* const asleep = window_->asleep(k);
-      if (asleep != nullptr && asleep->load(std::memory_order_relaxed) != 0) all.ring(group_->world_rank(k));
+      if (asleep == nullptr) continue;
+      const std::uint32_t waits_for = asleep->load(std::memory_order_relaxed);
+      if (waits_for == host_desk::awake) continue;
+      if (waits_for == host_desk::for_anything || waits_for == host_desk::for_window_of(transport_->rank())) {
+        all.ring(group_->world_rank(k));
+      }
     }
   }
 
@@ -165,8 +170,9 @@ class window_step {
   bool writes_slot_ = true;
 };
 
-[[nodiscard]] inline bool looked_for(const window_step::awaited& what, int looks) noexcept {
-  return what.word == nullptr || looked_for([&what] { return reached(*what.word, what.number); }, looks);
+/// Whether a word has reached its number, or does so in a moment.
+[[nodiscard]] inline bool reached_soon(const window_step::awaited& what, patience& how) noexcept {
+  return what.word == nullptr || how.briefly([&what] { return reached(*what.word, what.number); });
 }
 
 }  // namespace cohort::transport

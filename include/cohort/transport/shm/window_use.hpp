@@ -41,7 +41,7 @@ class window_use : public window_step {
     enum class next : unsigned char { nothing, raised, follows, left };
     reaching(window_use& use, const awaited& word, int peer, next what) noexcept
         : use_(&use), word_(word), peer_(peer), what_(what) {}
-    [[nodiscard]] bool await_ready() const noexcept { return looked_for(word_, use_->transport().brief_looks()); }
+    [[nodiscard]] bool await_ready() const noexcept { return reached_soon(word_, use_->transport().how_to_wait()); }
     bool await_suspend(std::coroutine_handle<> h) const noexcept { return use_->suspend(h, word_, peer_); }
     void await_resume() const {
       use_->resumed();

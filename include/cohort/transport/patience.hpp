@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSL-1.0
+// How a rank waits for what others do: it looks again, offers its core to whoever may do it, or sleeps. Which of these is
+// best depends on who else is on the core, and only how long a yield takes tells that. Used by engine.hpp and shm/.
+#pragma once
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace cohort::transport {
+
+class patience {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// For ranks that share memory: `ranks` of them on `cores`.
+  void among(int ranks, int cores) noexcept {
+    crowded_ = ranks > cores;
+    spins_ = crowded_ ? 4 : 4000;
+    brief_looks_ = crowded_ ? 2 : 256;
+    // Those on one core take turns: after one round of yields everybody has been there.
+    brief_yields_ = crowded_ ? 2 * ((ranks + cores - 1) / cores) : 0;
+  }
+  /// Whether it is worth looking briefly before anything is made that can wait.
+  [[nodiscard]] bool looks_briefly() const noexcept { return brief_looks_ > 0; }
+
+  /// Looks for something as long as it takes to come from another core that has just written it, or from another rank on
+  /// this core that was about to.
+  template <class There>
+  [[nodiscard]] bool briefly(const There& there) noexcept {
+    // Without a pause first: one may last as long as a word takes to come from another core.
+    for (int i = 0; i <= brief_looks_; ++i) {
+      if (there()) return true;
+    }
+    for (int i = 0; i < brief_looks_ / 16; ++i) {
+#if defined(__x86_64__) || defined(__i386__)
+      __builtin_ia32_pause();
+#endif
+      if (there()) return true;
+    }
+    for (int i = 0; i < brief_yields_ && sleeps_due_ == 0; ++i) {
+      (void)offer_core();
+      if (there()) return true;
+    }
+    return false;
+  }
+
+  enum class next : unsigned char { look, sleep };
+  /// One wait, turn by turn.
+  class wait {
+   public:
+    explicit wait(patience& p) noexcept
+        : patience_(&p), spins_(p.shared_core_ > 0 ? std::min(p.spins_, spins_on_shared_core) : p.spins_) {}
+    /// Whether the next turn follows at once.
+    [[nodiscard]] bool spins() const noexcept { return idle_ < spins_; }
+    /// A turn has been taken; what comes now.
+    [[nodiscard]] next after(bool moved) noexcept {
+      if (moved) {
+        idle_ = 0;
+        return next::look;
+      }
+      if (++idle_ <= spins_) return next::look;
+      if (patience_->sleeps_due_ > 0) {
+        --patience_->sleeps_due_;
+        idle_ = 0;
+        return next::sleep;
+      }
+      const clock::time_point now = patience_->offer_core();
+      if (idle_ == spins_ + 1) yields_since_ = now;
+      return now - yields_since_ < longest_yielding ? next::look : next::sleep;
+    }
+
+   private:
+    static constexpr auto longest_yielding = std::chrono::milliseconds{1};
+    static constexpr int spins_on_shared_core = 8;
+    patience* patience_;
+    int spins_;
+    int idle_ = 0;
+    clock::time_point yields_since_{};
+  };
+
+ private:
+  /// Lets others have the core, and learns who they are. Result: when that was over.
+  clock::time_point offer_core() noexcept {
+    // Longer, and there was somebody, so that there is nothing to spin for.
+    constexpr auto shared_yield = std::chrono::microseconds{2};
+    constexpr int waits_on_shared_core = 64;
+    // Longer, and that was no rank that waits: a time slice of somebody who works. The kernel resumes a sleeper sooner.
+    // Many ranks on a core that wake each other up make hundreds of microseconds of a yield themselves.
+    const auto slow_yield = crowded_ ? std::chrono::microseconds{1000} : std::chrono::microseconds{300};
+    constexpr int sleeps_after_slow_yield = 64;
+    const clock::time_point before = clock::now();
+    ::sched_yield();
+    const clock::time_point after = clock::now();
+    if (after - before > shared_yield) {
+      shared_core_ = waits_on_shared_core;
+      if (!crowded_ && ++shared_yields_ >= move_after_) leave_core();
+    } else {
+      shared_yields_ = 0;
+      if (shared_core_ > 0) --shared_core_;
+      else move_after_ = first_move_after;
+    }
+    if (after - before > slow_yield) sleeps_due_ = sleeps_after_slow_yield;
+    return after;
+  }
+
+  /// A scheduler may leave two ranks on one core for seconds while another is idle: who yields has just run, and is not
+  /// moved while its data are in the caches. Who wakes up is put on an idle core. In vain if there is none, so ever rarer.
+  void leave_core() noexcept {
+    constexpr int most_moves_after = 4096;
+    const timespec shortest{0, 1};
+    (void)::nanosleep(&shortest, nullptr);
+    shared_yields_ = 0;
+    move_after_ = std::min(2 * move_after_, most_moves_after);
+  }
+
+  static constexpr int first_move_after = 8;
+
+  bool crowded_ = false;
+  int spins_ = 50;  ///< turns without news before the core is offered to others
+  int brief_looks_ = 0;
+  int brief_yields_ = 0;
+  int shared_core_ = 0;  ///< waits to come in which somebody else is taken to be on this core
+  int sleeps_due_ = 0;
+  int shared_yields_ = 0;  ///< in a row, in which somebody else was on this core
+  int move_after_ = first_move_after;
+};
+
+}  // namespace cohort::transport

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSL-1.0
+// How a rank waits: how often it looks before it offers its core, and when it sleeps.
+#include <cohort/transport/patience.hpp>
+
+#include <doctest/doctest.h>
+
+using cohort::transport::patience;
+using next = patience::next;
+
+namespace {
+
+/// How often `briefly` looks for what never comes.
+int looks_in_vain(patience& p) {
+  int looks = 0;
+  CHECK_FALSE(p.briefly([&looks] {
+    ++looks;
+    return false;
+  }));
+  return looks;
+}
+
+/// Turns without news until the wait sleeps.
+int turns_until_sleep(patience::wait& w) {
+  int turns = 1;
+  while (w.after(false) != next::sleep) ++turns;
+  return turns;
+}
+
+}  // namespace
+
+TEST_CASE("what is there is seen at the first look") {
+  patience p;
+  int looks = 0;
+  CHECK(p.briefly([&looks] { return ++looks == 1; }));
+  p.among(8, 2);
+  CHECK(p.briefly([&looks] { return ++looks == 2; }));
+}
+
+TEST_CASE("a brief look is brief, and offers the core only among more ranks than cores") {
+  patience alone;
+  CHECK_FALSE(alone.looks_briefly());
+  CHECK(looks_in_vain(alone) == 1);
+
+  patience roomy;
+  roomy.among(2, 2);
+  CHECK(roomy.looks_briefly());
+  const int in_a_row = looks_in_vain(roomy);
+  CHECK(in_a_row > 100);
+
+  patience crowded;
+  crowded.among(8, 2);  // four on a core: a round of yields and one more round
+  CHECK(crowded.looks_briefly());
+  const int looks = looks_in_vain(crowded);
+  CHECK(looks >= 3);  // fewer than 3 + 8 when something else had the core for long
+  CHECK(looks <= 3 + 8);
+}
+
+TEST_CASE("a wait spins, offers its core for a millisecond, and sleeps") {
+  patience p;
+  p.among(2, 2);
+  patience::wait w(p);
+  for (int i = 0; i < 3999; ++i) {
+    CHECK(w.spins());
+    REQUIRE(w.after(false) == next::look);
+  }
+  CHECK(turns_until_sleep(w) > 1);
+  CHECK_FALSE(w.spins());
+}
+
+TEST_CASE("news begin a wait anew") {
+  patience p;
+  p.among(2, 2);
+  patience::wait w(p);
+  (void)turns_until_sleep(w);
+  CHECK(w.after(true) == next::look);
+  CHECK(w.spins());
+}
+
+TEST_CASE("a wait among many ranks offers its core after a few turns") {
+  patience p;
+  p.among(8, 2);
+  patience::wait w(p);
+  int spins = 0;
+  while (w.spins() && w.after(false) == next::look) ++spins;
+  CHECK(spins <= 8);
+  CHECK(turns_until_sleep(w) >= 1);
+}
