@@ -29,7 +29,13 @@ class layout {
   }
   /// `blocks` parts of `block_bytes` bytes each.
   [[nodiscard]] static layout uniform(std::byte* base, std::size_t block_bytes, int blocks) noexcept {
-    return even(base, static_cast<std::size_t>(blocks), block_bytes, std::max(blocks, 1)).with_blocks(blocks);
+    layout l;  // as `even` of one element for each block, without a division
+    l.kind_ = kind::even;
+    l.base_ = base;
+    l.blocks_ = blocks;
+    l.element_bytes_ = block_bytes;
+    l.quotient_ = 1;
+    return l;
   }
   /// Block b is bytes [offsets[b], offsets[b + 1]).
   [[nodiscard]] static layout by_offsets(std::byte* base, const std::size_t* offsets, int blocks) noexcept {
@@ -117,11 +123,6 @@ class layout {
  private:
   enum class kind : unsigned char { even, offsets, list, table };
 
-  [[nodiscard]] layout with_blocks(int blocks) const noexcept {
-    layout l = *this;
-    l.blocks_ = blocks;
-    return l;
-  }
   [[nodiscard]] std::size_t offset(int block) const noexcept {
     const auto b = static_cast<std::size_t>(block);
     if (kind_ == kind::offsets) return offsets_[b];

@@ -3,8 +3,9 @@
 // best depends on who else is on the core, and only how long a yield takes tells that. Used by engine.hpp and shm/.
 #pragma once
 
+#include <cohort/detail/other_core.hpp>
+
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -84,8 +85,6 @@ class patience {
  private:
   /// Lets others have the core, and learns who they are. Result: when that was over.
   clock::time_point offer_core() noexcept {
-    // Longer, and there was somebody, so that there is nothing to spin for.
-    constexpr auto shared_yield = std::chrono::microseconds{2};
     constexpr int waits_on_shared_core = 64;
     // Longer, and that was no rank that waits: a time slice of somebody who works. The kernel resumes a sleeper sooner.
     // Many ranks on a core that wake each other up make hundreds of microseconds of a yield themselves.
@@ -107,15 +106,19 @@ class patience {
   }
 
   /// A scheduler may leave two ranks on one core for seconds while another is idle: who yields has just run, and is not
-  /// moved while its data are in the caches. Who wakes up is put on an idle core. In vain if there is none, so ever rarer.
+  /// moved while its data are in the caches; nor is who sleeps for a moment. In vain if no core is idle, so ever rarer.
   void leave_core() noexcept {
     constexpr int most_moves_after = 4096;
-    const timespec shortest{0, 1};
-    (void)::nanosleep(&shortest, nullptr);
+    const clock::time_point before = clock::now();
+    ::sched_yield();
     shared_yields_ = 0;
+    if (clock::now() - before <= shared_yield) return;  // the other one has left
+    cohort::detail::go_to_other_core(moves_++);
     move_after_ = std::min(2 * move_after_, most_moves_after);
   }
 
+  /// A yield that takes longer has let somebody have the core, so that there is nothing to spin for.
+  static constexpr auto shared_yield = std::chrono::microseconds{2};
   static constexpr int first_move_after = 8;
 
   bool crowded_ = false;
@@ -126,6 +129,7 @@ class patience {
   int sleeps_due_ = 0;
   int shared_yields_ = 0;  ///< in a row, in which somebody else was on this core
   int move_after_ = first_move_after;
+  int moves_ = 0;
 };
 
 }  // namespace cohort::transport

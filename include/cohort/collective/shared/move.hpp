@@ -38,7 +38,8 @@ struct window_move {
   }
   /// Whether what one rank gives to all is short enough to stand beside the word that raises it.
   [[nodiscard]] bool tiny(int ranks) const noexcept {
-    return sizes_are_known && longest <= transport::shm_window::inline_bytes / blocks(ranks);
+    return sizes_are_known && longest <= transport::shm_window::inline_bytes &&
+           longest * blocks(ranks) <= transport::shm_window::inline_bytes;
   }
   /// Bytes of every block that are moved in one step.
   [[nodiscard]] std::size_t chunk(int ranks, std::size_t capacity) const noexcept {
@@ -114,8 +115,8 @@ inline std::size_t check_sizes(const window_move& m, const transport::window_use
 [[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const window_move& m) {
   const int p = t.home->size();
   if (!may_be_at_once(t, m.longest) || !m.sizes_are_known) return false;
-  if (m.longest > m.chunk(p, t.home->window->slot_bytes())) return false;
   const bool tiny = m.tiny(p);
+  if (!tiny && m.longest > m.chunk(p, t.home->window->slot_bytes())) return false;
   step_at_once now(t);
   if (!now.begin(tiny)) return false;
   const transport::window_step& step = now.step();
