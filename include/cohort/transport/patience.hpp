@@ -89,7 +89,6 @@ class patience {
     // Longer, and that was no rank that waits: a time slice of somebody who works. The kernel resumes a sleeper sooner.
     // Many ranks on a core that wake each other up make hundreds of microseconds of a yield themselves.
     const auto slow_yield = crowded_ ? std::chrono::microseconds{1000} : std::chrono::microseconds{300};
-    constexpr int sleeps_after_slow_yield = 64;
     const clock::time_point before = clock::now();
     ::sched_yield();
     const clock::time_point after = clock::now();
@@ -101,8 +100,21 @@ class patience {
       if (shared_core_ > 0) --shared_core_;
       else move_after_ = first_move_after;
     }
-    if (after - before > slow_yield) sleeps_due_ = sleeps_after_slow_yield;
+    if (after - before > slow_yield) {
+      sleep_for_some_waits();
+    } else if (fast_yields_ < enough_fast_yields) {
+      ++fast_yields_;
+    }
     return after;
+  }
+
+  /// A few, as it may have been for once; more each time when that was wrong.
+  void sleep_for_some_waits() noexcept {
+    constexpr int fewest = 8;
+    constexpr int most = 128;
+    sleeps_at_a_time_ = fast_yields_ < enough_fast_yields ? std::clamp(2 * sleeps_at_a_time_, fewest, most) : fewest;
+    sleeps_due_ = sleeps_at_a_time_;
+    fast_yields_ = 0;
   }
 
   /// A scheduler may leave two ranks on one core for seconds while another is idle: who yields has just run, and is not
@@ -120,6 +132,7 @@ class patience {
   /// A yield that takes longer has let somebody have the core, so that there is nothing to spin for.
   static constexpr auto shared_yield = std::chrono::microseconds{2};
   static constexpr int first_move_after = 8;
+  static constexpr int enough_fast_yields = 64;  ///< to believe that nobody works on this core
 
   bool crowded_ = false;
   int spins_ = 50;  ///< turns without news before the core is offered to others
@@ -127,7 +140,9 @@ class patience {
   int brief_yields_ = 0;
   int shared_core_ = 0;  ///< waits to come in which somebody else is taken to be on this core
   int sleeps_due_ = 0;
-  int shared_yields_ = 0;  ///< in a row, in which somebody else was on this core
+  int sleeps_at_a_time_ = 0;
+  int fast_yields_ = enough_fast_yields;  ///< since the last slow one
+  int shared_yields_ = 0;                 ///< in a row, in which somebody else was on this core
   int move_after_ = first_move_after;
   int moves_ = 0;
 };
