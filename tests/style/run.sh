@@ -19,14 +19,14 @@ with_tls=()  # the bodies that need OpenSSL are looked at where it is
 warnings=(-Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 failed=0
 
-# report NAME STATUS: what the check printed is in $scratch/log
+# report NAME STATUS: what the check printed is in $scratch/NAME.log
 report() {
   if [ "$2" -eq 0 ]; then
     echo "style/$1: passed"
   elif [ "$2" -eq 77 ]; then
-    echo "style/$1: SKIPPED: $(cat "$scratch/log")"
+    echo "style/$1: SKIPPED: $(cat "$scratch/$1.log")"
   else
-    head -n 60 "$scratch/log"
+    head -n 60 "$scratch/$1.log"
     echo "style/$1: FAILED"
     failed=1
   fi
@@ -72,22 +72,31 @@ check_names() {
 check_clang() {
   local compiler=clang++-$1
   command -v "$compiler" >/dev/null || { echo "no $compiler here (Debian 12: apt-get install clang-$1)"; return 77; }
-  every_header sort >"$scratch/in_order.cpp"
-  every_header sort -r >"$scratch/in_reverse.cpp"
-  "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include "$scratch/in_order.cpp" &&
-    "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include "$scratch/in_reverse.cpp" || return 1
-  echo '#include <cohort/src.hpp>' >"$scratch/once.cpp"
+  local mine="$scratch/$1"
+  mkdir "$mine"
+  every_header sort >"$mine/in_order.cpp"
+  every_header sort -r >"$mine/in_reverse.cpp"
+  "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include "$mine/in_order.cpp" &&
+    "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include "$mine/in_reverse.cpp" || return 1
+  echo '#include <cohort/src.hpp>' >"$mine/once.cpp"
   "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include -DCOHORT_SEPARATE_COMPILATION ${with_tls[@]+"${with_tls[@]}"} \
-    "$scratch/once.cpp" || return 1
+    "$mine/once.cpp" || return 1
 }
 
 [ $# -gt 0 ] || set -- format lengths names clang-14 clang-16 clang-19
+run() {
+  case $1 in
+    format | lengths | names) "check_$1" ;;
+    clang-*) check_clang "${1#clang-}" ;;
+    *) echo "unknown check $1" && false ;;
+  esac >"$scratch/$1.log" 2>&1
+  echo $? >"$scratch/$1.status"
+}
+
 for check in "$@"; do
-  case $check in
-    format | lengths | names) "check_$check" ;;
-    clang-*) check_clang "${check#clang-}" ;;
-    *) echo "unknown check $check" && false ;;
-  esac >"$scratch/log" 2>&1
-  report "$check" $?
+  while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+  run "$check" &
 done
+wait
+for check in "$@"; do report "$check" "$(cat "$scratch/$check.status")"; done
 exit "$failed"

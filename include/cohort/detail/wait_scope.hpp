@@ -7,6 +7,8 @@
 #include <cohort/detail/inbox.hpp>
 #include <cohort/transport/engine.hpp>
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>

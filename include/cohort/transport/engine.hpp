@@ -13,8 +13,6 @@
 #include <cohort/transport/patience.hpp>
 #include <cohort/transport/request.hpp>
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -160,12 +158,6 @@ class engine : public std::enable_shared_from_this<engine> {
   }
   /// The last communicator of this world on this rank is gone: say goodbye.
   virtual void leave() {}
-
-  [[nodiscard]] static int usable_cores() noexcept {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  }
 
   [[nodiscard]] const std::vector<group*>& groups() const noexcept { return groups_; }
   /// Whether a coroutine can go on: then a turn should end soon.

@@ -16,7 +16,7 @@ class patience {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// For ranks that share memory: `ranks` of them on `cores`.
+  /// For ranks that share memory: `ranks` of them on `cores`, which is at least 1.
   void among(int ranks, int cores) noexcept {
     crowded_ = ranks > cores;
     spins_ = crowded_ ? 4 : 4000;

@@ -5,6 +5,8 @@
 #include <cohort/transport/tcp.hpp>
 #include <cohort/transport/tcp_calls.hpp>
 
+#include <sched.h>
+
 namespace cohort::transport {
 
 inline tcp_transport::tcp_transport(tcp_settings s, boost::asio::io_context* io)

@@ -34,6 +34,7 @@ namespace cohort::transport {
   const auto word = [&entropy] { return (std::uint64_t{entropy()} << 32) | entropy(); };
   a.mail = "cohort-" + std::to_string(word()) + std::to_string(word());
   a.word = word();
+  a.cores = detail::core_set::usable();
   return a;
 }
 
@@ -63,11 +64,17 @@ inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::st
   // Its first word is the kernel's: ranks that may not share memory share the processors all the same.
   const auto machine_of = [](const host_address& a) { return std::string_view(a.host).substr(0, a.host.find(' ')); };
   const auto here = [&](const host_address& a) { return machine_of(a) == machine_of(neighbours_->address()); };
-  const int ranks_here = static_cast<int>(std::count_if(all.begin(), all.end(), here));
+  detail::core_set cores = neighbours_->address().cores;
+  int ranks_on_them = 0;
+  for (const host_address& a : all) {
+    if (!here(a) || !a.cores.may_meet(neighbours_->address().cores)) continue;
+    ++ranks_on_them;
+    cores.add(a.cores);
+  }
   // They have all read the same table and send at once: what takes seconds does not come.
   constexpr auto patience = std::chrono::seconds{10};
   std::vector<int> seen = neighbours_->meet(std::move(all), std::min(until, clock::now() + patience));
-  how_to_wait().among(ranks_here, usable_cores());
+  how_to_wait().among(ranks_on_them, std::max(1, cores.count()));
   return seen;
 }
 

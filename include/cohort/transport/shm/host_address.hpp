@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/detail/byte_codec.hpp>
+#include <cohort/detail/core_set.hpp>
 
 #include <cstdint>
 #include <string>
@@ -15,11 +16,12 @@ struct host_address {
   std::string host{};  ///< the same for two processes that may share memory
   std::string mail{};
   std::uint64_t word = 0;
+  detail::core_set cores{};  ///< that it may use
 
   [[nodiscard]] std::string encode() const {
     std::string bytes;
     detail::byte_writer to(bytes);
-    to.text(host).text(mail).number(word);
+    to.text(host).text(mail).number(word).text(cores.encode());
     return bytes;
   }
   [[nodiscard]] static host_address decode(detail::byte_reader& from) {
@@ -27,6 +29,7 @@ struct host_address {
     a.host = from.text(256);
     a.mail = from.text(100);
     a.word = from.number<std::uint64_t>();
+    a.cores = detail::core_set::decode(from.text(detail::core_set::most / 8));
     return a;
   }
 };
