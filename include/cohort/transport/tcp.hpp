@@ -66,7 +66,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   unsigned short listen();
   /// Rank 0: hosts the liveness service; gives the port.
   unsigned short host_monitor() { return monitor_->host(settings_.bind_address); }
-  /// What the other ranks of this host must know, before `meet_neighbours`; "" if no memory is shared.
+  /// What the other ranks of this host must know, before `meet_neighbours`; "" in a world of one.
   [[nodiscard]] std::string open_host();
   /// Meets the ranks of this host; gives those whose memory this one can see.
   [[nodiscard]] std::vector<int> meet_neighbours(const std::vector<std::string>& what_they_said,

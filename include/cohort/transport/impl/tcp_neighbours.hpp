@@ -17,7 +17,7 @@
 
 namespace cohort::transport {
 
-/// Where this process is to be found.
+/// Where this process is to be found; the first word of its host is the kernel's.
 [[nodiscard]] inline host_address own_host_address(const std::string& host_id) {
   // Two processes can share memory when the kernel is the same boot of the same machine and they find each other's
   // sockets and process numbers: in one network and one process namespace, under one user.
@@ -38,9 +38,39 @@ namespace cohort::transport {
   return a;
 }
 
+/// Ranks that may not share memory share the processors all the same.
+[[nodiscard]] inline std::string_view machine_of(const host_address& a) noexcept {
+  return std::string_view(a.host).substr(0, a.host.find(' '));
+}
+
+/// How many ranks there are on the cores that one of them may use, and on those that they may.
+struct core_share {
+  int ranks = 0;
+  int cores = 1;
+
+  [[nodiscard]] static core_share of(const host_address& mine, const std::vector<host_address>& all) {
+    core_share s;
+    detail::core_set cores = mine.cores;
+    for (const host_address& a : all) {
+      if (machine_of(a) != machine_of(mine) || !a.cores.may_meet(mine.cores)) continue;
+      ++s.ranks;
+      cores.add(a.cores);
+    }
+    s.cores = std::max(1, cores.count());
+    return s;
+  }
+};
+
 inline std::string tcp_transport::open_host() {
-  if (!settings_.shared_memory || size() == 1) return {};
-  neighbours_ = std::make_unique<neighbours>(rank(), size(), own_host_address(settings_.host_id));
+  if (size() == 1) return {};
+  host_address mine = own_host_address(settings_.host_id);
+  if (!settings_.shared_memory) {
+    // A host of its own, where nobody can write to it.
+    mine.host = std::string(machine_of(mine)) + " " + mine.mail;
+    mine.mail.clear();
+    return mine.encode();
+  }
+  neighbours_ = std::make_unique<neighbours>(rank(), size(), std::move(mine));
   regions_ = std::make_unique<regions>(*neighbours_);
   return neighbours_->address().encode();
 }
@@ -60,22 +90,13 @@ inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::st
     host_marks_.push_back(a.host.empty() ? r : first_on.try_emplace(a.host, r).first->second);
   }
   for (group* const g : groups()) note_hosts(*g);
+  const core_share share = core_share::of(all[static_cast<std::size_t>(rank())], all);
+  // Each look at a socket is a call of the kernel's, so that thousands of them are no way to wait.
+  if (neighbours_ || share.ranks > share.cores) how_to_wait().among(share.ranks, share.cores);
   if (!neighbours_) return {};
-  // Its first word is the kernel's: ranks that may not share memory share the processors all the same.
-  const auto machine_of = [](const host_address& a) { return std::string_view(a.host).substr(0, a.host.find(' ')); };
-  const auto here = [&](const host_address& a) { return machine_of(a) == machine_of(neighbours_->address()); };
-  detail::core_set cores = neighbours_->address().cores;
-  int ranks_on_them = 0;
-  for (const host_address& a : all) {
-    if (!here(a) || !a.cores.may_meet(neighbours_->address().cores)) continue;
-    ++ranks_on_them;
-    cores.add(a.cores);
-  }
   // They have all read the same table and send at once: what takes seconds does not come.
   constexpr auto patience = std::chrono::seconds{10};
-  std::vector<int> seen = neighbours_->meet(std::move(all), std::min(until, clock::now() + patience));
-  how_to_wait().among(ranks_on_them, std::max(1, cores.count()));
-  return seen;
+  return neighbours_->meet(std::move(all), std::min(until, clock::now() + patience));
 }
 
 inline void tcp_transport::agree_on_neighbours(const std::vector<std::vector<int>>& seen_by) {
