@@ -19,7 +19,7 @@ class patience {
   /// For ranks that share memory: `ranks` of them on `cores`, which is at least 1.
   void among(int ranks, int cores) noexcept {
     crowded_ = ranks > cores;
-    spins_ = crowded_ ? 4 : 4000;
+    spins_ = crowded_ ? 1 : 4000;
     brief_looks_ = crowded_ ? 2 : 256;
     // Those on one core take turns: after one round of yields everybody has been there.
     brief_yields_ = crowded_ ? 2 * ((ranks + cores - 1) / cores) : 0;
