@@ -99,7 +99,7 @@ def machine():
     return {
         "processor": model, "processors": len(os.sched_getaffinity(0)),
         "vectors": " ".join(f for f in ("avx2", "f16c", "avx512f", "avx512_bf16", "avx512_fp16") if f" {f}" in flags),
-        "memory": f"{memory} GiB", "kernel": platform.release(), "TCP congestion control": congestion,
+        "memory": f"{memory} GiB", "kernel": platform.release().split("-")[0], "TCP congestion control": congestion,
         "load at the end": " ".join(f"{x:.2f}" for x in os.getloadavg()),
         "compiler": first_line(["g++", "--version"]),
         "Open MPI": first_line(["mpirun.openmpi", "--version"]), "MPICH": first_line(["mpichversion"]),
