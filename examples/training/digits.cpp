@@ -91,7 +91,11 @@ split_dataset read_digits(const std::string& directory) {
 
 std::string default_digits_directory() {
   namespace fs = std::filesystem;
+#ifdef COHORT_EXAMPLES_DATA
+  const fs::path beside_source = COHORT_EXAMPLES_DATA;
+#else
   const fs::path beside_source = fs::path(__FILE__).parent_path().parent_path() / "data";
+#endif
   for (const fs::path& candidate : {beside_source, fs::path("examples/data"), fs::path("data")}) {
     std::error_code ignored;
     if (fs::exists(candidate / "digits.csv", ignored)) return candidate.string();
