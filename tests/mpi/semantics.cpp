@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <numeric>
+#include <random>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -226,6 +227,120 @@ task<> many_at_once(world_type world) {
   expect(threads_here() == before, "no thread to have come");
 }
 
+// --- MPI's own, as they are called
+
+/// One collective of a plan that all ranks draw alike; what comes of it is checked.
+task<> one_collective(world_type& group, std::size_t kind, std::size_t count, int from) {
+  const int p = group.size();
+  const auto all = static_cast<std::size_t>(p);
+  const int mine = group.rank() + 1;
+  const int total = p * (p + 1) / 2;
+  const auto holds = [&](const std::vector<int>& v, std::size_t at, int value) {
+    for (std::size_t i = at; i < at + count; ++i) {
+      expect(v[i] == value,
+             std::to_string(value) + " from collective " + std::to_string(kind) + ", found " + std::to_string(v[i]));
+    }
+  };
+  std::vector<int> one(count, mine);
+  std::vector<int> many(count * all, mine);
+  std::vector<int> out(count * all, -1);
+  switch (kind) {
+    case 0: {
+      auto op = group.broadcast(one, cohort::root{from});
+      co_await op;
+      holds(one, 0, from + 1);
+      break;
+    }
+    case 1: {
+      out.resize(count);
+      auto op = group.reduce(one, out, cohort::sum{}, cohort::root{from});
+      co_await op;
+      holds(out, 0, group.rank() == from ? total : -1);
+      holds(one, 0, mine);
+      break;
+    }
+    case 2: {
+      auto op = group.gather(one, out, cohort::root{from});
+      co_await op;
+      for (int r = 0; r < p; ++r) holds(out, static_cast<std::size_t>(r) * count, group.rank() == from ? r + 1 : -1);
+      break;
+    }
+    case 3: {
+      for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int>(i / count) + 100 * mine;
+      auto op = group.scatter(many, one, cohort::root{from});
+      co_await op;
+      holds(one, 0, group.rank() + 100 * (from + 1));
+      break;
+    }
+    case 4: {
+      auto op = group.all_gather(one, out);
+      co_await op;
+      for (int r = 0; r < p; ++r) holds(out, static_cast<std::size_t>(r) * count, r + 1);
+      break;
+    }
+    case 5: {
+      for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int>(i / count) + 100 * mine;
+      auto op = group.all_to_all(many, out);
+      co_await op;
+      for (int r = 0; r < p; ++r) holds(out, static_cast<std::size_t>(r) * count, group.rank() + 100 * (r + 1));
+      break;
+    }
+    case 6: {
+      auto op = group.reduce_scatter(many, one, cohort::sum{});
+      co_await op;
+      holds(one, 0, total);
+      break;
+    }
+    case 7: {
+      std::vector<double> v(count, mine);
+      auto op = group.reduce(v, cohort::average{}, cohort::root{from});
+      co_await op;
+      for (const double each : v) expect(each == (group.rank() == from ? (p + 1) / 2.0 : mine), "the average");
+      break;
+    }
+    default: {
+      auto op = group.barrier();
+      co_await op;
+    }
+  }
+}
+
+/// Ranks come in any order, some so late that whoever called first goes on in a frame; messages are in between.
+task<> begun_at_once(world_type world) {
+  if (world.size() < 2) co_return;
+  std::mt19937 plan(7);
+  std::mt19937 own(static_cast<unsigned>(world.rank()));
+  auto half_op = world.split(cohort::color{world.rank() % 2});
+  auto half = co_await half_op;
+  const int next = (world.rank() + 1) % world.size();
+  const int previous = (world.rank() + world.size() - 1) % world.size();
+  for (int i = 0; i < 600; ++i) {
+    const std::size_t kind = plan() % 9;
+    const std::size_t count = std::size_t{1} << plan() % 14;
+    const bool in_half = plan() % 3 == 0;
+    const auto from = static_cast<int>(plan() % static_cast<unsigned>(in_half ? world.size() / 2 : world.size()));
+    const bool with_message = plan() % 16 == 0;
+    const auto late = own() % 64 == 0 ? 300us : own() % 4 == 0 ? std::chrono::microseconds{own() % 30} : 0us;
+    const auto until = std::chrono::steady_clock::now() + late;
+    while (std::chrono::steady_clock::now() < until) continue;
+    world_type& group = in_half ? half : world;
+    if (!with_message) {
+      auto one = one_collective(group, kind, count, from);
+      co_await one;
+      continue;
+    }
+    const std::vector<int> out(count, i);
+    std::vector<int> in(count, -1);
+    auto receive = world.recv(in, cohort::from{previous});
+    auto send = world.send(out, cohort::to{next});
+    auto one = one_collective(group, kind, count, from);
+    co_await one;
+    co_await receive;
+    co_await send;
+    expect(in == out, "the message of round " + std::to_string(i));
+  }
+}
+
 // --- groups
 
 task<long> sum_of(world_type& group, long mine) {
@@ -309,6 +424,7 @@ const part parts[] = {
     {"waits_for_one_who_left", waits_for_one_who_left},
     {"throws", throws, 0, 1},
     {"many_at_once", many_at_once},
+    {"begun_at_once", begun_at_once},
     {"groups", groups},
     {"one_group_fails", one_group_fails},
 };

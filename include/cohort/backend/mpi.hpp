@@ -7,4 +7,5 @@
 #include <cohort/mpi/connect.hpp>
 #include <cohort/mpi/endpoint.hpp>
 #include <cohort/mpi/native.hpp>
+#include <cohort/mpi/native_start.hpp>
 #include <cohort/mpi/run.hpp>

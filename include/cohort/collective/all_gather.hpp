@@ -5,6 +5,7 @@
 
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/hierarchical.hpp>
+#include <cohort/collective/native_start.hpp>
 #include <cohort/collective/schedule/all_gather.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
@@ -74,6 +75,8 @@ operation<> all_gather(cohort::detail::ticket t, layout in, layout out, block_ta
     };
     if (move_at_once(t, in, out, in.bytes(0, 1), make)) return operation<>::completed({});
   }
+  native_start<Transport> now(t);
+  if (now.all_gather(in, out)) return operation<>::completed({});
   return all_gather_in_frame<Transport>(std::move(t), in, out, std::move(keep));
 }
 

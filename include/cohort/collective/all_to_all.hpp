@@ -4,6 +4,7 @@
 
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/gather.hpp>
+#include <cohort/collective/native_start.hpp>
 #include <cohort/collective/schedule/all_to_all.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
@@ -70,6 +71,8 @@ operation<> all_to_all(cohort::detail::ticket t, layout in, layout out, std::siz
     };
     if (move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
+  native_start<Transport> now(t);
+  if (now.all_to_all(in, out)) return operation<>::completed({});
   return all_to_all_in_frame<Transport>(std::move(t), in, out, block_bytes, std::move(keep));
 }
 

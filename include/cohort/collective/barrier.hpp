@@ -4,6 +4,7 @@
 
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/hierarchical.hpp>
+#include <cohort/collective/native_start.hpp>
 #include <cohort/collective/schedule/barrier.hpp>
 #include <cohort/collective/shared/move.hpp>
 
@@ -43,6 +44,8 @@ operation<> barrier(cohort::detail::ticket t) {
   if constexpr (sharing_transport<Transport>) {
     if (move_at_once(t, window_move{})) return operation<>::completed({});
   }
+  native_start<Transport> now(t);
+  if (now.barrier()) return operation<>::completed({});
   return barrier_in_frame<Transport>(std::move(t));
 }
 

@@ -4,6 +4,7 @@
 
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/hierarchical.hpp>
+#include <cohort/collective/native_start.hpp>
 #include <cohort/collective/schedule/broadcast.hpp>
 #include <cohort/collective/schedule/pipeline.hpp>
 #include <cohort/collective/select.hpp>
@@ -75,6 +76,8 @@ operation<> broadcast(cohort::detail::ticket t, std::byte* data, std::size_t cou
       return operation<>::completed({});
     }
   }
+  native_start<Transport> now(t);
+  if (now.broadcast(data, count * element_bytes)) return operation<>::completed({});
   return broadcast_in_frame<Transport>(std::move(t), data, count, element_bytes);
 }
 

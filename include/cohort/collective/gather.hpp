@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
+#include <cohort/collective/native_start.hpp>
 #include <cohort/collective/schedule/gather.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
@@ -80,6 +81,8 @@ operation<> gather(cohort::detail::ticket t, layout in, layout out, std::size_t 
     };
     if (move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
+  native_start<Transport> now(t);
+  if (now.gather(in, out)) return operation<>::completed({});
   return gather_in_frame<Transport>(std::move(t), in, out, block_bytes, std::move(keep));
 }
 

@@ -5,6 +5,7 @@
 
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/hierarchical.hpp>
+#include <cohort/collective/native_start.hpp>
 #include <cohort/collective/schedule/pipeline.hpp>
 #include <cohort/collective/schedule/reduce.hpp>
 #include <cohort/collective/select.hpp>
@@ -113,6 +114,14 @@ operation<> reduce(cohort::detail::ticket t, const T* in, T* out, std::size_t co
     const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
     const int root = t.signature.root;
     if (reduce_at_once(t, bytes_of(in), bytes_of(out), count, combine, root)) return operation<>::completed({});
+  }
+  native_start<Transport> now(t);
+  if constexpr (transport::native_reduce<Transport, T, Op>) {
+    const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+    if (now.reduce(bytes_of(in), bytes_of(out), count, combine)) {
+      if (out != nullptr) conclude(combine, bytes_of(out), count, t.home->size());
+      return operation<>::completed({});
+    }
   }
   return reduce_in_frame<Transport, T, Op>(std::move(t), in, out, count, std::move(op));
 }

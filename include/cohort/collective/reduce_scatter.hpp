@@ -5,6 +5,7 @@
 
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/hierarchical.hpp>
+#include <cohort/collective/native_start.hpp>
 #include <cohort/collective/schedule/reduce_scatter.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/combine.hpp>
@@ -102,6 +103,15 @@ operation<> reduce_scatter(cohort::detail::ticket t, layout in, layout out, deta
   if constexpr (sharing_transport<Transport>) {
     const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
     if (reduce_scatter_at_once(t, in, out, longest_block(offsets), combine)) return operation<>::completed({});
+  }
+  native_start<Transport> now(t);
+  if constexpr (transport::native_reduce_scatter<Transport, T, Op>) {
+    const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+    if (now.reduce_scatter(in, out, combine)) {
+      const transport::piece mine = out.together(0, 1);
+      conclude(combine, mine.data, mine.bytes / sizeof(T), t.home->size());
+      return operation<>::completed({});
+    }
   }
   return reduce_scatter_in_frame<Transport, T, Op>(std::move(t), in, out, std::move(offsets), std::move(op),
                                                    std::move(keep));

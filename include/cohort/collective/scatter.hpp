@@ -4,6 +4,7 @@
 
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/gather.hpp>
+#include <cohort/collective/native_start.hpp>
 #include <cohort/collective/schedule/scatter.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
@@ -70,6 +71,8 @@ operation<> scatter(cohort::detail::ticket t, layout in, layout out, std::size_t
     };
     if (move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
+  native_start<Transport> now(t);
+  if (now.scatter(in, out)) return operation<>::completed({});
   return scatter_in_frame<Transport>(std::move(t), in, out, block_bytes, std::move(keep));
 }
 

@@ -68,6 +68,16 @@ class mpi_endpoint final : public engine {
   /// The turn's request completes when MPI has carried its collective out.
   void start_native(native_turn& t);
 
+  // --- begun where they are called, before there is a frame: native_start.hpp
+  /// MPI's communicator for it; null if something is in the way.
+  [[nodiscard]] MPI_Comm comm_to_start_on(const group& g);
+  /// Whether it ends while MPI is asked about it for a moment, which is longer for more bytes.
+  [[nodiscard]] bool ends_soon(request_list_of_mpi& parts, std::size_t bytes, int& code) const noexcept;
+  /// For the frame that is made next.
+  void keep_started(request_list_of_mpi parts, int code) noexcept;
+  /// What no frame has taken over ends now, or keeps its buffers.
+  void drop_started() noexcept;
+
  protected:
   inline bool progress() override;
   inline void sleep_until(clock::time_point until) override;
@@ -193,9 +203,11 @@ class mpi_endpoint final : public engine {
   void make_comm(std::uint64_t context);
   void want_comm(std::uint64_t context, native_line& line);
   void grant_next_comm();
-  [[nodiscard]] static bool tested(native_turn& t, int& code);
+  [[nodiscard]] static bool tested(request_list_of_mpi& parts, int& code) noexcept;
   [[nodiscard]] bool settle_natives();
+  void refuse_native(request& r, int code);
   void give_up(native_turn& t) noexcept;
+  void wait_for_end(request_list_of_mpi& parts) noexcept;
 
   std::string host_;
   native_check check_;
@@ -243,6 +255,10 @@ class mpi_endpoint final : public engine {
 
   std::unordered_map<std::uint64_t, native_line> natives_{};
   std::vector<native_turn*> issued_{};
+  request_list_of_mpi started_{};  ///< of the operation whose frame is made next
+  int started_code_ = MPI_SUCCESS;
+  unsigned starts_ = 0;
+  std::size_t brief_tests_ = 1;
   struct comm_request {
     int leader;
     std::uint64_t context;

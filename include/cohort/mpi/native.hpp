@@ -7,24 +7,16 @@
 #include <cohort/collective/schedule/barrier.hpp>
 #include <cohort/mpi/datatype.hpp>
 #include <cohort/mpi/endpoint.hpp>
-#include <cohort/mpi/header.hpp>
+#include <cohort/mpi/native_bodies.hpp>
 #include <cohort/mpi/native_turn.hpp>
-#include <cohort/mpi/reduction.hpp>
 #include <cohort/transport/native.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace cohort::transport {
 namespace detail_mpi {
-
-using collective::layout;
-using detail::check_mpi;
-using detail::mpi_bytes;
 
 /// Waits for its turn, starts it, and waits for its end. Unless told not to, the ranks make sure first that all have
 /// come and mean the same: from then on MPI carries the collective out, and nobody is left alone in it.
@@ -60,269 +52,6 @@ task<> carry_out(call& c, Body& body) {
   co_await scope.done();
 }
 
-/// A buffer whose blocks lie one after the other: the caller's, or a copy where the caller has a list of buffers.
-class gathered {
- public:
-  gathered() = default;
-  /// `fill`: the blocks are read from the caller's buffers; else they are written there by `give`.
-  gathered(call& c, const layout& where, bool fill) : where_(&where) {
-    std::size_t runs = 0;
-    where.each_piece(0, where.blocks(), [&](std::byte* data, std::size_t n) {
-      if (runs++ == 0) data_ = data;
-      bytes_ += n;
-    });
-    if (runs <= 1) return;
-    copy_ = detail::borrowed_buffer(c.engine().scratch(), bytes_);
-    data_ = copy_.data();
-    copied_ = true;
-    if (fill) each([](std::byte* mine, std::byte* theirs, std::size_t n) { std::memcpy(mine, theirs, n); });
-  }
-  /// Only if it is a copy.
-  void give() const {
-    if (copied_) each([](std::byte* mine, std::byte* theirs, std::size_t n) { std::memcpy(theirs, mine, n); });
-  }
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  /// Whether this is in the other buffer: then it is in its place there.
-  [[nodiscard]] bool within(const gathered& other) const noexcept {
-    return bytes_ > 0 && data_ >= other.data_ && data_ < other.data_ + other.bytes_;
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-
- private:
-  template <class F>
-  void each(F f) const {
-    std::byte* at = data_;
-    where_->each_piece(0, where_->blocks(), [&](std::byte* data, std::size_t n) {
-      f(at, data, n);
-      at += n;
-    });
-  }
-
-  const layout* where_ = nullptr;
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
-  bool copied_ = false;
-  detail::borrowed_buffer copy_{};
-};
-
-/// The sizes of the blocks of a layout as MPI's counts and displacements, in bytes.
-struct cuts {
-  std::vector<int> counts{};
-  std::vector<int> places{};
-  bool even = true;
-
-  [[nodiscard]] static cuts of(const layout& where, std::size_t unit = 1) {
-    cuts c;
-    std::size_t at = 0;
-    for (int b = 0; b < where.blocks(); ++b) {
-      const std::size_t n = where.bytes(b, 1) / unit;
-      c.counts.push_back(static_cast<int>(n));
-      c.places.push_back(static_cast<int>(at));
-      c.even = c.even && static_cast<int>(n) == c.counts.front();
-      at += n;
-    }
-    return c;
-  }
-};
-
-struct started {
-  void end(bool) noexcept {}
-};
-
-[[nodiscard]] inline MPI_Request& another(request_list_of_mpi& parts) { return parts.emplace_back(MPI_REQUEST_NULL); }
-
-struct barrier_body : started {
-  void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    check_mpi(MPI_Ibarrier(comm, &another(parts)), "MPI_Ibarrier");
-  }
-};
-
-/// In parts of at most 1 GiB: MPICH 4.0 loses count of one datatype that is longer than an int can say.
-struct broadcast_body : started {
-  std::byte* data = nullptr;
-  std::size_t bytes = 0;
-  int root = 0;
-  void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    constexpr std::size_t most = std::size_t{1} << 30;
-    std::size_t at = 0;
-    do {
-      const std::size_t n = std::min(most, bytes - at);
-      check_mpi(MPI_Ibcast(data + at, static_cast<int>(n), MPI_BYTE, root, comm, &another(parts)), "MPI_Ibcast");
-      at += n;
-    } while (at < bytes);
-  }
-};
-
-/// What the four reductions have in common: the operation, and chunks of at most 2^30 elements.
-struct reduction_body {
-  const void* in = nullptr;
-  std::byte* out = nullptr;
-  std::size_t count = 0;
-  const detail::reducer* combine = nullptr;
-  native_reductions* kept = nullptr;
-  std::unique_ptr<native_reduction> own{};
-  MPI_Datatype type = MPI_DATATYPE_NULL;
-  MPI_Op op = MPI_OP_NULL;
-
-  reduction_body(call& c, const detail::reducer& r)
-      : combine(&r), kept(&static_cast<mpi_endpoint&>(c.engine()).reductions()) {
-    if (const mpi_builtin known = builtin_for(r); known) {
-      type = known.type;
-      op = known.op;
-    } else {
-      own = kept->take(r);
-      type = own->type.get();
-      op = kept->op(r.commutative);
-    }
-  }
-  void end(bool done) {
-    if (!own) return;
-    if (done) {
-      kept->give_back(std::move(own));
-    } else {
-      native_reductions::disarm(std::move(own));
-    }
-  }
-  template <class F>
-  void in_chunks(F f) const {
-    constexpr std::size_t most = std::size_t{1} << 30;
-    std::size_t at = 0;
-    do {
-      const std::size_t n = std::min(most, count - at);
-      const std::size_t offset = at * combine->element_bytes;
-      const bool same = in == out || in == MPI_IN_PLACE;
-      const void* const from = same ? MPI_IN_PLACE : static_cast<const std::byte*>(in) + offset;
-      f(from, out == nullptr ? nullptr : out + offset, static_cast<int>(n));
-      at += n;
-    } while (at < count);
-  }
-};
-
-struct all_reduce_body : reduction_body {
-  using reduction_body::reduction_body;
-  void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    in_chunks([&](const void* from, void* to, int n) {
-      check_mpi(MPI_Iallreduce(from, to, n, type, op, comm, &another(parts)), "MPI_Iallreduce");
-    });
-  }
-};
-struct reduce_body : reduction_body {
-  using reduction_body::reduction_body;
-  int root = 0;
-  bool here = false;
-  void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    in_chunks([&](const void* from, void* to, int n) {
-      check_mpi(MPI_Ireduce(from, to, n, type, op, root, comm, &another(parts)), "MPI_Ireduce");
-    });
-  }
-};
-struct scan_body : reduction_body {
-  using reduction_body::reduction_body;
-  bool inclusive = true;
-  void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    in_chunks([&](const void* from, void* to, int n) {
-      if (inclusive) {
-        check_mpi(MPI_Iscan(from, to, n, type, op, comm, &another(parts)), "MPI_Iscan");
-      } else {
-        check_mpi(MPI_Iexscan(from, to, n, type, op, comm, &another(parts)), "MPI_Iexscan");
-      }
-    });
-  }
-};
-struct reduce_scatter_body : reduction_body {
-  using reduction_body::reduction_body;
-  std::vector<int> counts{};
-  bool even = true;
-  void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    if (even) {
-      check_mpi(MPI_Ireduce_scatter_block(in, out, counts.front(), type, op, comm, &another(parts)),
-                "MPI_Ireduce_scatter_block");
-    } else {
-      check_mpi(MPI_Ireduce_scatter(in, out, counts.data(), type, op, comm, &another(parts)), "MPI_Ireduce_scatter");
-    }
-  }
-};
-
-struct all_gather_body : started {
-  std::byte* all = nullptr;
-  cuts where{};
-  mpi_bytes block{};  ///< of an even one
-  void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    MPI_Request& r = another(parts);
-    if (where.even) {
-      check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, all, block.count, block.type, comm, &r), "MPI_Iallgather");
-    } else {
-      check_mpi(
-          MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, all, where.counts.data(), where.places.data(), MPI_BYTE, comm, &r),
-          "MPI_Iallgatherv");
-    }
-  }
-};
-
-/// gather and scatter: one block here, on the root one of every rank.
-struct rooted_body : started {
-  mpi_bytes mine{};
-  std::byte* all = nullptr;
-  cuts where{};
-  bool in_v = false;
-  bool gathers = true;
-  bool in_place = false;
-  int root = 0;
-  void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    MPI_Request& r = another(parts);
-    void* const own = in_place ? MPI_IN_PLACE : mine.address;
-    if (gathers && in_v) {
-      check_mpi(MPI_Igatherv(own, mine.count, mine.type, all, where.counts.data(), where.places.data(), MPI_BYTE, root,
-                             comm, &r),
-                "MPI_Igatherv");
-    } else if (gathers) {
-      check_mpi(MPI_Igather(own, mine.count, mine.type, all, mine.count, mine.type, root, comm, &r), "MPI_Igather");
-    } else if (in_v) {
-      check_mpi(MPI_Iscatterv(all, where.counts.data(), where.places.data(), MPI_BYTE, own, mine.count, mine.type, root,
-                              comm, &r),
-                "MPI_Iscatterv");
-    } else {
-      check_mpi(MPI_Iscatter(all, mine.count, mine.type, own, mine.count, mine.type, root, comm, &r), "MPI_Iscatter");
-    }
-  }
-};
-
-struct all_to_all_body : started {
-  std::byte* in = nullptr;
-  std::byte* out = nullptr;
-  mpi_bytes block{};
-  void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    check_mpi(MPI_Ialltoall(in, block.count, block.type, out, block.count, block.type, comm, &another(parts)),
-              "MPI_Ialltoall");
-  }
-};
-/// Every block is a datatype of its own at its own address: any sizes, anywhere.
-struct all_to_all_v_body : started {
-  std::vector<mpi_bytes> blocks{};
-  std::vector<int> counts[2];
-  std::vector<int> places[2];
-  std::vector<MPI_Datatype> types[2];
-
-  void add(int side, const layout& where) {
-    for (int b = 0; b < where.blocks(); ++b) {
-      std::vector<piece> runs;
-      where.each_piece(b, 1, [&](std::byte* data, std::size_t n) { runs.push_back({data, n}); });
-      // Two runs at least, of which one may be empty, make a type with absolute addresses.
-      runs.push_back({runs.empty() ? nullptr : runs.front().data, 0});
-      runs.push_back({runs.front().data, 0});
-      blocks.push_back(mpi_bytes::of_runs(runs.data(), runs.size()));
-      counts[side].push_back(where.bytes(b, 1) > 0 ? 1 : 0);
-      places[side].push_back(0);
-      types[side].push_back(blocks.back().type);
-    }
-  }
-  void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    check_mpi(MPI_Ialltoallw(MPI_BOTTOM, counts[0].data(), places[0].data(), types[0].data(), MPI_BOTTOM,
-                             counts[1].data(), places[1].data(), types[1].data(), comm, &another(parts)),
-              "MPI_Ialltoallw");
-  }
-};
-
 }  // namespace detail_mpi
 
 template <>
@@ -342,14 +71,14 @@ struct native_collectives<mpi_endpoint> {
     co_await detail_mpi::carry_out(c, body);
   }
   static task<> all_reduce(call& c, const std::byte* in, std::byte* out, std::size_t count, const reducer& op) {
-    detail_mpi::all_reduce_body body(c, op);
+    detail_mpi::all_reduce_body body(endpoint(c), op);
     body.in = in;
     body.out = out;
     body.count = count;
     co_await detail_mpi::carry_out(c, body);
   }
   static task<> reduce(call& c, int root, const std::byte* in, std::byte* out, std::size_t count, const reducer& op) {
-    detail_mpi::reduce_body body(c, op);
+    detail_mpi::reduce_body body(endpoint(c), op);
     const bool here = c.home().rank() == root;
     body.in = in;
     body.out = here ? out : nullptr;
@@ -358,14 +87,14 @@ struct native_collectives<mpi_endpoint> {
     co_await detail_mpi::carry_out(c, body);
   }
   static task<> scan(call& c, const std::byte* in, std::byte* out, std::size_t count, const reducer& op) {
-    detail_mpi::scan_body body(c, op);
+    detail_mpi::scan_body body(endpoint(c), op);
     body.in = in;
     body.out = out;
     body.count = count;
     co_await detail_mpi::carry_out(c, body);
   }
   static task<> exclusive_scan(call& c, const std::byte* in, std::byte* out, std::size_t count, const reducer& op) {
-    detail_mpi::scan_body body(c, op);
+    detail_mpi::scan_body body(endpoint(c), op);
     body.in = in;
     body.out = out;
     body.count = count;
@@ -383,11 +112,12 @@ struct native_collectives<mpi_endpoint> {
     return block_bytes <= detail::most_mpi_count / static_cast<std::size_t>(ranks);
   }
   static task<> reduce_scatter(call& c, const layout& in, const layout& out, const reducer& op) {
-    detail_mpi::reduce_scatter_body body(c, op);
+    detail_mpi::reduce_scatter_body body(endpoint(c), op);
     const detail_mpi::gathered from(c, in, true);
     detail_mpi::cuts where = detail_mpi::cuts::of(in, op.element_bytes);
     body.in = from.data();
     out.each_piece(0, 1, [&](std::byte* data, std::size_t) { body.out = data; });
+    body.block = where.counts.front();
     body.counts = std::move(where.counts);
     body.even = where.even;
     co_await detail_mpi::carry_out(c, body);
@@ -441,6 +171,7 @@ struct native_collectives<mpi_endpoint> {
   }
 
  private:
+  [[nodiscard]] static mpi_endpoint& endpoint(call& c) noexcept { return static_cast<mpi_endpoint&>(c.engine()); }
   static task<> even_all_to_all(call& c, const layout& in, const layout& out) {
     const detail_mpi::gathered from(c, in, true);
     const detail_mpi::gathered to(c, out, false);

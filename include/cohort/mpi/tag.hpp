@@ -5,6 +5,7 @@
 #include <cohort/backend/backend.hpp>
 #include <cohort/mpi/endpoint.hpp>
 #include <cohort/mpi/native.hpp>
+#include <cohort/mpi/native_start.hpp>
 
 #include <string_view>
 

@@ -52,7 +52,12 @@ inline void mpi_endpoint::pump(std::uint64_t context) {
     native_turn& t = *line.first;
     unqueue(t);
     try {
-      t.start(t.self, line.comm, t.parts);
+      if (started_.empty()) {
+        t.start(t.self, line.comm, t.parts);
+      } else {
+        t.parts = std::exchange(started_, {});
+        if (started_code_ != MPI_SUCCESS) return refuse_native(*t.waiting, started_code_);
+      }
     } catch (const error& e) {
       t.waiting->place = nullptr;
       refuse(*t.waiting, rank(), e.condition(), std::string{"MPI refused it: "} + e.what());
@@ -64,12 +69,12 @@ inline void mpi_endpoint::pump(std::uint64_t context) {
   }
 }
 
-inline bool mpi_endpoint::tested(native_turn& t, int& code) {
+inline bool mpi_endpoint::tested(request_list_of_mpi& parts, int& code) noexcept {
   int done = 0;
-  if (t.parts.size() == 1) {
-    code = MPI_Test(t.parts.data(), &done, MPI_STATUS_IGNORE);
+  if (parts.size() == 1) {
+    code = MPI_Test(parts.data(), &done, MPI_STATUS_IGNORE);
   } else {
-    code = MPI_Testall(static_cast<int>(t.parts.size()), t.parts.data(), &done, MPI_STATUSES_IGNORE);
+    code = MPI_Testall(static_cast<int>(parts.size()), parts.data(), &done, MPI_STATUSES_IGNORE);
   }
   return done != 0 || code != MPI_SUCCESS;
 }
@@ -79,7 +84,7 @@ inline bool mpi_endpoint::settle_natives() {
   for (std::size_t i = 0; i < issued_.size();) {
     native_turn& t = *issued_[i];
     int code = MPI_SUCCESS;
-    if (!tested(t, code)) {
+    if (!tested(t.parts, code)) {
       ++i;
       continue;
     }
@@ -92,14 +97,18 @@ inline bool mpi_endpoint::settle_natives() {
       complete(r);
       continue;
     }
-    gave_up_ = true;
-    r.place = nullptr;
-    refuse(r, -1, errc::mismatch,
-           detail::mpi_sentence(code, "MPI's own collective") +
-               "; the ranks may have called different things, which only COHORT_MPI_CHECK=always finds out before");
+    refuse_native(r, code);
     return true;  // the list may have changed
   }
   return moved;
+}
+
+inline void mpi_endpoint::refuse_native(request& r, int code) {
+  gave_up_ = true;
+  r.place = nullptr;
+  refuse(r, -1, errc::mismatch,
+         detail::mpi_sentence(code, "MPI's own collective") +
+             "; the ranks may have called different things, which only COHORT_MPI_CHECK=always finds out before");
 }
 
 /// MPI cannot cancel a collective. Every rank has entered it or soon will, so it ends; if not, it keeps its buffers.
@@ -108,9 +117,13 @@ inline void mpi_endpoint::give_up(native_turn& t) noexcept {
   const auto at = std::find(issued_.begin(), issued_.end(), &t);
   if (at == issued_.end()) return;
   issued_.erase(at);
+  wait_for_end(t.parts);
+}
+
+inline void mpi_endpoint::wait_for_end(request_list_of_mpi& parts) noexcept {
   const auto until = clock::now() + patience;
   int code = MPI_SUCCESS;
-  while (!tested(t, code)) {
+  while (!tested(parts, code)) {
     if (clock::now() >= until) {
       gave_up_ = true;
       return;
@@ -118,7 +131,38 @@ inline void mpi_endpoint::give_up(native_turn& t) noexcept {
     hear_recalls();
     ::sched_yield();
   }
-  t.parts.clear();
+  parts.clear();
+}
+
+// --- begun where they are called ---------------------------------------------------------------------------
+
+inline MPI_Comm mpi_endpoint::comm_to_start_on(const group& g) {
+  // Now and then a frame, whose turns hear what else others have to say.
+  constexpr unsigned starts_a_turn = 64;
+  if (check_ != native_check::never || broken_ || ++starts_ % starts_a_turn == 0) return MPI_COMM_NULL;
+  if (!issued_.empty() || !transfers_.empty() || !outgoing_.empty() || !matcher_.nothing_early()) return MPI_COMM_NULL;
+  const auto line = natives_.find(g.context());
+  return line == natives_.end() || line->second.first != nullptr ? MPI_COMM_NULL : line->second.comm;
+}
+
+inline bool mpi_endpoint::ends_soon(request_list_of_mpi& parts, std::size_t bytes, int& code) const noexcept {
+  constexpr std::size_t bytes_a_test = 512;  // MPI moves them while it is asked, and more slowly otherwise
+  const std::size_t tests = brief_tests_ + (brief_tests_ > 1 ? bytes / bytes_a_test : 0);
+  for (std::size_t i = 0; i < tests; ++i) {
+    if (tested(parts, code)) return code == MPI_SUCCESS;
+  }
+  return false;
+}
+
+inline void mpi_endpoint::keep_started(request_list_of_mpi parts, int code) noexcept {
+  started_ = std::move(parts);
+  started_code_ = code;
+}
+
+inline void mpi_endpoint::drop_started() noexcept {
+  if (started_.empty()) return;
+  if (started_code_ == MPI_SUCCESS) wait_for_end(started_);
+  started_.clear();
 }
 
 // --- communicators -----------------------------------------------------------------------------------------

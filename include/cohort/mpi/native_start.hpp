@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSL-1.0
+// MPI's own collectives, begun where they are called: what collective/native_start.hpp asks for. Without the check of
+// native.hpp, as that is a message, and where nothing is in the way that a frame would have to wait for.
+#pragma once
+
+#include <cohort/collective/algorithm.hpp>
+#include <cohort/collective/native_start.hpp>
+#include <cohort/mpi/endpoint.hpp>
+#include <cohort/mpi/native_bodies.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+namespace cohort::collective {
+
+template <>
+class native_start<transport::mpi_endpoint> {
+ public:
+  explicit native_start(const cohort::detail::ticket& t) noexcept
+      : home_(t.home.get()),
+        sequence_(t.sequence),
+        signature_(t.signature),
+        may_(t.signature.algorithm == algorithm::native && !t.chosen.stop.stop_possible() && !home_->busy()) {}
+  native_start(const native_start&) = delete;
+  native_start& operator=(const native_start&) = delete;
+  ~native_start() {
+    if (begun_) endpoint().drop_started();
+  }
+
+  [[nodiscard]] bool barrier() {
+    transport::detail_mpi::barrier_body body;
+    return may_ && carried_out(body, 0);
+  }
+  [[nodiscard]] bool broadcast(std::byte* data, std::size_t bytes) {
+    if (!may_ || bytes > longest) return false;
+    transport::detail_mpi::broadcast_body body;
+    body.data = data;
+    body.bytes = bytes;
+    body.root = signature_.root;
+    return carried_out(body, bytes);
+  }
+  [[nodiscard]] bool reduce(const std::byte* in, std::byte* out, std::size_t count, const cohort::detail::reducer& op) {
+    if (!may_reduce(op, count * op.element_bytes)) return false;
+    transport::detail_mpi::reduce_body body(endpoint(), op);
+    body.in = in;
+    body.out = out;
+    body.count = count;
+    body.root = signature_.root;
+    return carried_out(body, count * op.element_bytes);
+  }
+  [[nodiscard]] bool gather(const layout& in, const layout& out) {
+    return may_ && signature_.kind == operation_kind::gather && rooted(in, out, true);
+  }
+  [[nodiscard]] bool scatter(const layout& in, const layout& out) {
+    return may_ && signature_.kind == operation_kind::scatter && rooted(out, in, false);
+  }
+  /// This rank's block is put in its place.
+  [[nodiscard]] bool all_gather(const layout& in, const layout& out) {
+    if (!may_ || signature_.kind != operation_kind::all_gather) return false;
+    const piece all = out.together(0, home_->size());
+    const piece mine = in.together(0, 1);
+    if (all.bytes == 0 || all.bytes > longest || mine.bytes == 0) return false;
+    std::byte* const place = all.data + mine.bytes * static_cast<std::size_t>(home_->rank());
+    if (place != mine.data) std::memcpy(place, mine.data, mine.bytes);
+    transport::detail_mpi::all_gather_body body;
+    body.all = all.data;
+    body.block = cohort::detail::mpi_bytes::of(nullptr, mine.bytes);
+    return carried_out(body, all.bytes);
+  }
+  [[nodiscard]] bool all_to_all(const layout& in, const layout& out) {
+    if (!may_ || signature_.kind != operation_kind::all_to_all) return false;
+    const piece from = in.together(0, home_->size());
+    const piece to = out.together(0, home_->size());
+    if (from.bytes == 0 || from.bytes > longest || to.bytes != from.bytes) return false;
+    transport::detail_mpi::all_to_all_body body;
+    body.in = from.data;
+    body.out = to.data;
+    body.block = cohort::detail::mpi_bytes::of(nullptr, in.bytes(0, 1));
+    return carried_out(body, from.bytes);
+  }
+  [[nodiscard]] bool reduce_scatter(const layout& in, const layout& out, const cohort::detail::reducer& op) {
+    if (signature_.kind != operation_kind::reduce_scatter) return false;
+    const piece from = in.together(0, home_->size());
+    const piece to = out.together(0, 1);
+    if (!may_reduce(op, from.bytes) || to.bytes == 0) return false;
+    if (from.bytes != to.bytes * static_cast<std::size_t>(home_->size())) return false;
+    transport::detail_mpi::reduce_scatter_body body(endpoint(), op);
+    body.in = from.data;
+    body.out = to.data;
+    body.block = static_cast<int>(to.bytes / op.element_bytes);
+    return carried_out(body, from.bytes);
+  }
+
+ private:
+  using piece = transport::piece;
+  /// Longer ones take so long that a frame makes no difference.
+  static constexpr std::size_t longest = std::size_t{256} << 10;
+
+  [[nodiscard]] transport::mpi_endpoint& endpoint() const noexcept {
+    return static_cast<transport::mpi_endpoint&>(home_->engine());
+  }
+  /// What MPI would have to call back for is left to a frame, which keeps the functor.
+  [[nodiscard]] bool may_reduce(const cohort::detail::reducer& op, std::size_t bytes) const noexcept {
+    return may_ && bytes <= longest && op.prepare == nullptr && static_cast<bool>(transport::builtin_for(op));
+  }
+  /// `block` here, and on the root one of every rank in `blocks`.
+  [[nodiscard]] bool rooted(const layout& block, const layout& blocks, bool gathers) {
+    const bool here = home_->rank() == signature_.root;
+    const piece mine = block.together(0, 1);
+    const piece all = here ? blocks.together(0, home_->size()) : piece{};
+    if (mine.bytes == 0 || mine.bytes > longest || (here && all.bytes == 0)) return false;
+    transport::detail_mpi::rooted_body body;
+    body.mine = cohort::detail::mpi_bytes::of(mine.data, mine.bytes);
+    body.all = all.data;
+    body.in_place = here && mine.data >= all.data && mine.data < all.data + all.bytes;
+    body.gathers = gathers;
+    body.root = signature_.root;
+    return carried_out(body, mine.bytes * static_cast<std::size_t>(home_->size()));
+  }
+
+  template <class Body>
+  [[nodiscard]] bool carried_out(Body& body, std::size_t bytes) {
+    const MPI_Comm comm = endpoint().comm_to_start_on(*home_);
+    if (comm == MPI_COMM_NULL) return false;
+    transport::request_list_of_mpi parts;
+    try {
+      body.start(comm, parts);
+    } catch (const error&) {
+      return false;  // the frame tries again, and fails its communicator with what MPI says
+    }
+    int code = MPI_SUCCESS;
+    if (endpoint().ends_soon(parts, bytes, code)) {
+      home_->note_entered(sequence_, signature_);
+      home_->note_completed(sequence_);
+      return true;
+    }
+    endpoint().keep_started(std::move(parts), code);
+    begun_ = true;
+    return false;
+  }
+
+  group* home_;
+  std::int64_t sequence_;
+  const transport::signature signature_;  // the frame takes the ticket
+  bool may_;
+  bool begun_ = false;
+};
+
+}  // namespace cohort::collective
