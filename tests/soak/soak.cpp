@@ -16,12 +16,10 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define COHORT_SOAK_SANITIZED
 #endif
-#ifdef COHORT_SOAK_SANITIZED
-#include <sanitizer/allocator_interface.h>
-#endif
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +29,11 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#ifdef COHORT_SOAK_SANITIZED
+// Of <sanitizer/allocator_interface.h>, which g++ does not bring.
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
+#endif
 
 using namespace cohort;
 
