@@ -116,6 +116,7 @@ use_compiler_cache() {
   launchers=()
   command -v ccache >/dev/null || return 0
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+  export CCACHE_DEPEND=1  # what a file includes is learned from compiling it, not by a preprocessor before that
   launchers=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache -DCOHORT_TEST_PRECOMPILE=ON)
 }
 

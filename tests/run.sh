@@ -14,7 +14,7 @@
 #   --quick       the release lane only
 #   --minutes N   leave out lanes that would not have ended after so many minutes; they are skipped by name
 #   --no-install  never call apt-get
-#   --jobs N      compilations and tests at a time (default: one a core, as far as memory allows)
+#   --jobs N      compilations at a time, and one test more (default: one a core, as far as memory allows)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=cmake/setup_debian.sh
@@ -122,7 +122,8 @@ run_lane() {
     return
   fi
   say "lane $preset: testing, built after $((SECONDS - started)) s"
-  ${under[@]+"${under[@]}"} ctest --preset "$preset" --parallel "$jobs" "$@" 2>&1 | tee "$scratch/output" || status=$?
+  # One more than compile at a time: half of what the tests of processes take is waiting.
+  ${under[@]+"${under[@]}"} ctest --preset "$preset" --parallel $((jobs + 1)) "$@" 2>&1 | tee "$scratch/output" || status=$?
   count "$preset" "$status" "$scratch/output"
   say "lane $preset: $((SECONDS - started)) s"
 }
