@@ -24,6 +24,7 @@ namespace cohort::detail {
 template <class Transport>
 using channel_ref = const transport::channel<Transport>&;
 using layouts_ref = const collective::layouts&;
+using layout_ref = const collective::layout&;
 using reducer_ref = const reducer&;
 using offset_list = collective::detail::short_vector<std::size_t>;
 
@@ -58,14 +59,15 @@ using offset_list = collective::detail::short_vector<std::size_t>;
                                        cohort::detail::layouts_ref, std::size_t);                                     \
   How operation<> collective::barrier<Transport>(cohort::detail::ticket);                                             \
   How operation<> collective::broadcast<Transport>(cohort::detail::ticket, std::byte*, std::size_t, std::size_t);     \
-  How operation<> collective::all_gather<Transport>(cohort::detail::ticket, collective::layout, collective::layout,   \
-                                                    collective::block_table);                                         \
-  How operation<> collective::gather<Transport>(cohort::detail::ticket, collective::layout, collective::layout,       \
-                                                std::size_t, collective::block_table);                                \
-  How operation<> collective::scatter<Transport>(cohort::detail::ticket, collective::layout, collective::layout,      \
-                                                 std::size_t, collective::block_table);                               \
-  How operation<> collective::all_to_all<Transport>(cohort::detail::ticket, collective::layout, collective::layout,   \
-                                                    std::size_t, collective::block_table);                            \
+  How operation<> collective::all_gather<Transport>(cohort::detail::ticket, cohort::detail::layout_ref,               \
+                                                    cohort::detail::layout_ref, collective::block_table&);            \
+  How operation<> collective::gather<Transport>(cohort::detail::ticket, cohort::detail::layout_ref,                   \
+                                                cohort::detail::layout_ref, std::size_t, collective::block_table&);   \
+  How operation<> collective::scatter<Transport>(cohort::detail::ticket, cohort::detail::layout_ref,                  \
+                                                 cohort::detail::layout_ref, std::size_t, collective::block_table&);  \
+  How operation<> collective::all_to_all<Transport>(cohort::detail::ticket, cohort::detail::layout_ref,               \
+                                                    cohort::detail::layout_ref, std::size_t,                          \
+                                                    collective::block_table&);                                        \
   How operation<> messages::send<Transport, void, messages::borrowed_bytes>(cohort::detail::ticket, messages::end,    \
                                                                             messages::borrowed_bytes);                \
   How operation<received> messages::receive<Transport>(cohort::detail::ticket, const messages::end&);                 \

@@ -9,6 +9,7 @@
 #include <cohort/collective/schedule/all_gather.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
+#include <cohort/collective/shared/short_move.hpp>
 
 #include <vector>
 
@@ -66,14 +67,18 @@ operation<> all_gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layou
 
 /// `out` has a block for each rank; `in` is this rank's, wherever it lies.
 template <transport::message_transport Transport>
-operation<> all_gather(cohort::detail::ticket t, layout in, layout out, block_table keep) {
+operation<> all_gather(cohort::detail::ticket t, const layout& in, const layout& out, block_table& keep) {
   if constexpr (sharing_transport<Transport>) {
+    const std::size_t block_bytes = in.bytes(0, 1);
+    short_move m = short_move::between(in, out, block_bytes);
+    m.out_by_rank = true;
     const auto make = [&](const layouts& where) {
       const int r = t.home->rank();
       detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, r, 1});
       return all_gather_move(where, r);
     };
-    if (move_at_once(t, in, out, in.bytes(0, 1), make)) return operation<>::completed({});
+    const bool is_short = t.signature.kind == operation_kind::all_gather && m.possible(t.home->rank(), t.home->size());
+    if (is_short ? move_at_once(t, m) : move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.all_gather(in, out)) return operation<>::completed({});

@@ -8,6 +8,7 @@
 #include <cohort/collective/schedule/all_to_all.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
+#include <cohort/collective/shared/short_move.hpp>
 
 namespace cohort::collective {
 
@@ -64,12 +65,16 @@ operation<> all_to_all_in_frame([[maybe_unused]] cohort::detail::ticket t, layou
 
 /// `in` and `out` have a block for each rank; `block_bytes` is the size of the largest, and of each if even.
 template <transport::message_transport Transport>
-operation<> all_to_all(cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes, block_table keep) {
+operation<> all_to_all(cohort::detail::ticket t, const layout& in, const layout& out, std::size_t block_bytes,
+                       block_table& keep) {
   if constexpr (sharing_transport<Transport>) {
+    short_move m = short_move::between(in, out, block_bytes);
+    m.in_by_rank = m.out_by_rank = true;
     const auto make = [&](const layouts& where) {
       return all_to_all_move(t.signature, t.home->rank(), where, block_bytes);
     };
-    if (move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
+    const bool is_short = t.signature.kind == operation_kind::all_to_all && m.possible(t.home->rank(), t.home->size());
+    if (is_short ? move_at_once(t, m) : move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.all_to_all(in, out)) return operation<>::completed({});

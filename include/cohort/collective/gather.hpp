@@ -7,6 +7,7 @@
 #include <cohort/collective/schedule/gather.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
+#include <cohort/collective/shared/short_move.hpp>
 
 #include <vector>
 
@@ -74,12 +75,17 @@ operation<> gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layout in
 
 /// `in` is one block; `out`, on the root alone, has one for each rank.
 template <transport::message_transport Transport>
-operation<> gather(cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes, block_table keep) {
+operation<> gather(cohort::detail::ticket t, const layout& in, const layout& out, std::size_t block_bytes,
+                   block_table& keep) {
   if constexpr (sharing_transport<Transport>) {
+    short_move m = short_move::between(in, out, block_bytes);
+    m.out_by_rank = true;
+    m.taker = t.signature.root;
     const auto make = [&](const layouts& where) {
       return gather_move(t.signature, t.home->rank(), where, block_bytes);
     };
-    if (move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
+    const bool is_short = t.signature.kind == operation_kind::gather && m.possible(t.home->rank(), t.home->size());
+    if (is_short ? move_at_once(t, m) : move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.gather(in, out)) return operation<>::completed({});

@@ -114,6 +114,12 @@ class layout {
     return {base_ + from, offset(first + count) - from};
   }
 
+  /// Where all blocks lie one after the other, if each has `block_bytes`; otherwise null.
+  [[nodiscard]] std::byte* row_of(std::size_t block_bytes) const noexcept {
+    const bool so = kind_ == kind::even && remainder_ == 0 && quotient_ * element_bytes_ == block_bytes;
+    return so ? base_ : nullptr;
+  }
+
   [[nodiscard]] std::size_t bytes(int first, int count) const {
     std::size_t total = 0;
     each_piece(first, count, [&total](const std::byte*, std::size_t n) { total += n; });

@@ -8,6 +8,7 @@
 #include <cohort/collective/schedule/scatter.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
+#include <cohort/collective/shared/short_move.hpp>
 
 namespace cohort::collective {
 
@@ -64,12 +65,17 @@ operation<> scatter_in_frame([[maybe_unused]] cohort::detail::ticket t, layout i
 
 /// `in`, on the root alone, has a block for each rank; `out` is one block.
 template <transport::message_transport Transport>
-operation<> scatter(cohort::detail::ticket t, layout in, layout out, std::size_t block_bytes, block_table keep) {
+operation<> scatter(cohort::detail::ticket t, const layout& in, const layout& out, std::size_t block_bytes,
+                    block_table& keep) {
   if constexpr (sharing_transport<Transport>) {
+    short_move m = short_move::between(in, out, block_bytes);
+    m.in_by_rank = true;
+    m.giver = t.signature.root;
     const auto make = [&](const layouts& where) {
       return scatter_move(t.signature, t.home->rank(), where, block_bytes);
     };
-    if (move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
+    const bool is_short = t.signature.kind == operation_kind::scatter && m.possible(t.home->rank(), t.home->size());
+    if (is_short ? move_at_once(t, m) : move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.scatter(in, out)) return operation<>::completed({});

@@ -74,7 +74,7 @@ class coalesced_calls {
                                options_of(options...));
       const auto from = collective::layout::table(table.runs.data(), table.offsets.data(), 1);
       const auto to = collective::layout::table(table.other_runs.data(), table.other_offsets.data(), calls().size());
-      return collective::all_gather<transport_type>(std::move(t), from, to, std::move(table));
+      return collective::all_gather<transport_type>(std::move(t), from, to, table);
     });
   }
 
@@ -111,7 +111,7 @@ class coalesced_calls {
       const auto from = collective::layout::table(table.other_runs.data(), table.other_offsets.data(), calls().size());
       const auto to = collective::layout::table(table.runs.data(), table.offsets.data(), 1);
       return collective::reduce_scatter<transport_type, T, Op>(std::move(t), from, to, std::move(offsets),
-                                                               std::move(op), std::move(table));
+                                                               std::move(op), table);
     });
   }
 

@@ -86,8 +86,7 @@ class exchange_calls {
                             [&] { return "the size of in[" + std::to_string(own) + "]"; });
       }
       check_disjoint(kind, c, to.data(), to.size_bytes());
-      return start_reduce_scatter<T>(kind, c, to.data(), to.size(), std::move(op), std::move(table),
-                                     options_of(options...));
+      return start_reduce_scatter<T>(kind, c, to.data(), to.size(), std::move(op), table, options_of(options...));
     });
   }
   /// The same with a count for each rank, known to all of them.
@@ -113,8 +112,7 @@ class exchange_calls {
       collective::block_table table;
       const cut c = cut_by_counts(calls(), kind, "in", "counts", from.data(), from.size(), all, table.offsets);
       check_disjoint(kind, c, to.data(), to.size_bytes());
-      return start_reduce_scatter<T>(kind, c, to.data(), to.size(), std::move(op), std::move(table),
-                                     options_of(options...));
+      return start_reduce_scatter<T>(kind, c, to.data(), to.size(), std::move(op), table, options_of(options...));
     });
   }
 
@@ -152,7 +150,7 @@ class exchange_calls {
       if constexpr (!lists) calls().check_count(kind, "out", to.elements, from.elements, "the size of in");
       check_pairwise_disjoint(kind, from, to);
       table.other_runs = std::move(other.runs);
-      return start_all_to_all<T>(kind, lists ? 0 : from.block, from, to, std::move(table), options_of(options...));
+      return start_all_to_all<T>(kind, lists ? 0 : from.block, from, to, table, options_of(options...));
     });
   }
   /// The same with a count for each rank on both sides.
@@ -185,7 +183,7 @@ class exchange_calls {
                                  std::to_string(got[own]));
       }
       calls().check_overlap(kind, from.data(), to.data(), from.size_bytes(), to.size_bytes(), false);
-      return start_all_to_all<T>(kind, 0, a, b, std::move(table), options_of(options...));
+      return start_all_to_all<T>(kind, 0, a, b, table, options_of(options...));
     });
   }
   /// The same where only the senders know their counts.
@@ -257,8 +255,10 @@ class exchange_calls {
 
   template <class T, class Op>
   operation<> start_reduce_scatter(operation_kind kind, const cut& c, T* out, std::size_t count, Op op,
-                                   collective::block_table table, call::options o) const {
-    collective::detail::short_vector<std::size_t> offsets(1, 0);
+                                   collective::block_table& table, call::options o) const {
+    collective::detail::short_vector<std::size_t> offsets;
+    offsets.reserve(static_cast<std::size_t>(calls().size()) + 1);
+    offsets.push_back(0);
     for (int r = 0; r < calls().size(); ++r) offsets.push_back(offsets.back() + c.where.bytes(r, 1));
     transport::signature s = calls().sign(
         kind, calls().choose(kind, c.elements * sizeof(T), is_commutative<Op, T>, transport::never_throws<T, Op>),
@@ -266,16 +266,16 @@ class exchange_calls {
     s.functor = functor_id<Op>;
     const auto own = collective::layout::uniform(collective::bytes_of(out), count * sizeof(T), 1);
     return collective::reduce_scatter<transport_type, T, Op>(calls().enter(s, std::move(o)), c.where, own,
-                                                             std::move(offsets), std::move(op), std::move(table));
+                                                             std::move(offsets), std::move(op), table);
   }
   template <class T>
   operation<> start_all_to_all(operation_kind kind, std::size_t block, const cut& from, const cut& to,
-                               collective::block_table table, call::options o) const {
+                               collective::block_table& table, call::options o) const {
     const std::size_t bytes = std::max(from.largest, to.largest) * sizeof(T);
     // Ranks that know only their own blocks must choose alike: the size of a block counts only where all have one size.
     transport::signature s = calls().sign(kind, calls().choose(kind, block * sizeof(T)), element_type_id<T>, block);
     return collective::all_to_all<transport_type>(calls().enter(s, std::move(o)), from.where, to.where,
-                                                  kind == operation_kind::all_to_all ? bytes : 0, std::move(table));
+                                                  kind == operation_kind::all_to_all ? bytes : 0, table);
   }
 };
 

@@ -9,6 +9,8 @@
 #include <cohort/collective/scatter.hpp>
 #include <cohort/communicator/blocks.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace cohort::detail {
@@ -39,9 +41,9 @@ class gather_calls {
       collective::block_table table;
       const cut c = cut_output<T>(kind, out, from.size(), table);
       check_own_block(kind, from, c, calls().rank());
-      ticket t = enter<T>(kind, from.size(), c.elements * sizeof(T), -1, options_of(options...));
-      return collective::all_gather<transport_type>(std::move(t), cut_evenly(from.data(), from.size(), 1).where,
-                                                    c.where, std::move(table));
+      return collective::all_gather<transport_type>(
+          enter<T>(kind, from.size(), c.elements * sizeof(T), -1, options_of(options...)),
+          cut_evenly(from.data(), from.size(), 1).where, c.where, table);
     });
   }
   /// One value in, the values of all ranks out.
@@ -51,8 +53,8 @@ class gather_calls {
     return guarded<std::vector<T>>([&]() -> operation<std::vector<T>> {
       constexpr auto kind = operation_kind::all_gather;
       calls().require_open(kind);
-      ticket t = enter<T>(kind, 1, static_cast<std::size_t>(calls().size()) * sizeof(T), -1, options_of(options...));
-      return collective::all_gather_value<transport_type, T>(std::move(t), value);
+      return collective::all_gather_value<transport_type, T>(
+          enter<T>(kind, 1, static_cast<std::size_t>(calls().size()) * sizeof(T), -1, options_of(options...)), value);
     });
   }
   /// The same with a count for each rank, known to all of them.
@@ -73,9 +75,9 @@ class gather_calls {
       collective::block_table table;
       const cut c = cut_by_counts(calls(), kind, "out", "counts", to.data(), to.size(), all, table.offsets);
       check_own_block(kind, from, c, calls().rank());
-      ticket t = enter<T>(kind, c.elements, c.elements * sizeof(T), -1, options_of(options...));
-      return collective::all_gather<transport_type>(std::move(t), cut_evenly(from.data(), from.size(), 1).where,
-                                                    c.where, std::move(table));
+      return collective::all_gather<transport_type>(
+          enter<T>(kind, c.elements, c.elements * sizeof(T), -1, options_of(options...)),
+          cut_evenly(from.data(), from.size(), 1).where, c.where, table);
     });
   }
   /// The same where only the senders know their counts.
@@ -92,8 +94,8 @@ class gather_calls {
       const auto from = view(in);
       calls().require_open(kind);
       calls().check_null(kind, "in", from.data(), from.size());
-      ticket t = enter<T>(kind, 0, 0, -1, options_of(options...));
-      return collective::all_gather_negotiated<transport_type, T>(std::move(t), from.data(), from.size());
+      return collective::all_gather_negotiated<transport_type, T>(enter<T>(kind, 0, 0, -1, options_of(options...)),
+                                                                  from.data(), from.size());
     });
   }
 
@@ -123,9 +125,9 @@ class gather_calls {
         check_own_block(kind, from, c, to_rank.rank);
       }
       const std::size_t bytes = from.size_bytes();
-      ticket t = enter<T>(kind, from.size(), bytes, to_rank.rank, options_of(options...));
-      return collective::gather<transport_type>(std::move(t), cut_evenly(from.data(), from.size(), 1).where, c.where,
-                                                bytes, std::move(table));
+      return collective::gather<transport_type>(
+          enter<T>(kind, from.size(), bytes, to_rank.rank, options_of(options...)),
+          cut_evenly(from.data(), from.size(), 1).where, c.where, bytes, table);
     });
   }
   /// One value in; on the root the values of all ranks, elsewhere an empty vector.
@@ -136,8 +138,8 @@ class gather_calls {
       constexpr auto kind = operation_kind::gather;
       calls().require_open(kind);
       calls().check_root(kind, to_rank);
-      ticket t = enter<T>(kind, 1, sizeof(T), to_rank.rank, options_of(options...));
-      return collective::gather_value<transport_type, T>(std::move(t), value);
+      return collective::gather_value<transport_type, T>(
+          enter<T>(kind, 1, sizeof(T), to_rank.rank, options_of(options...)), value);
     });
   }
   template <range_like In, range_like Out, std::integral Rank, class... Options>
@@ -167,9 +169,8 @@ class gather_calls {
         c = cut_by_counts(calls(), kind, "out", "counts", to.data(), to.size(), all, table.offsets);
         check_own_block(kind, from, c, to_rank.rank);
       }
-      ticket t = enter<T>(kind, 0, 0, to_rank.rank, options_of(options...));
-      return collective::gather<transport_type>(std::move(t), cut_evenly(from.data(), from.size(), 1).where, c.where, 0,
-                                                std::move(table));
+      return collective::gather<transport_type>(enter<T>(kind, 0, 0, to_rank.rank, options_of(options...)),
+                                                cut_evenly(from.data(), from.size(), 1).where, c.where, 0, table);
     });
   }
   /// The same where only the senders know their counts: on the root the blocks of all ranks, elsewhere none.
@@ -185,8 +186,8 @@ class gather_calls {
       calls().require_open(kind);
       calls().check_root(kind, to_rank);
       calls().check_null(kind, "in", from.data(), from.size());
-      ticket t = enter<T>(kind, 0, 0, to_rank.rank, options_of(options...));
-      return collective::gather_negotiated<transport_type, T>(std::move(t), from.data(), from.size());
+      return collective::gather_negotiated<transport_type, T>(
+          enter<T>(kind, 0, 0, to_rank.rank, options_of(options...)), from.data(), from.size());
     });
   }
 
@@ -210,12 +211,12 @@ class gather_calls {
       calls().check_root(kind, from_rank);
       calls().check_null(kind, "out", to.data(), to.size());
       collective::block_table table;
-      cut c;
-      if (calls().rank() == from_rank.rank) c = cut_input<T, In>(kind, in, to.size(), table, "out");
+      const bool here = calls().rank() == from_rank.rank;
+      const cut c = here ? cut_input<T, In>(kind, in, to.size(), table, "out") : cut{};
       const std::size_t bytes = to.size_bytes();
-      ticket t = enter<T>(kind, to.size(), bytes, from_rank.rank, options_of(options...));
-      return collective::scatter<transport_type>(std::move(t), c.where, cut_evenly(to.data(), to.size(), 1).where,
-                                                 bytes, std::move(table));
+      return collective::scatter<transport_type>(
+          enter<T>(kind, to.size(), bytes, from_rank.rank, options_of(options...)), c.where,
+          cut_evenly(to.data(), to.size(), 1).where, bytes, table);
     });
   }
   template <range_like In, range_like Out, std::integral Rank, class... Options>
@@ -238,8 +239,8 @@ class gather_calls {
       if (calls().rank() == from_rank.rank) {
         calls().check_count(kind, "in", from.size(), static_cast<std::size_t>(calls().size()), "one for each rank");
       }
-      ticket t = enter<T>(kind, 1, sizeof(T), from_rank.rank, options_of(options...));
-      return collective::scatter_value<transport_type, T>(std::move(t), from.data());
+      return collective::scatter_value<transport_type, T>(
+          enter<T>(kind, 1, sizeof(T), from_rank.rank, options_of(options...)), from.data());
     });
   }
   /// The same with a count for each rank; the root alone needs to know those of the others.
@@ -264,9 +265,8 @@ class gather_calls {
                             static_cast<std::size_t>(all[static_cast<std::size_t>(calls().rank())]), "counts[rank()]");
         c = cut_by_counts(calls(), kind, "in", "counts", from.data(), from.size(), all, table.offsets);
       }
-      ticket t = enter<T>(kind, 0, 0, from_rank.rank, options_of(options...));
-      return collective::scatter<transport_type>(std::move(t), c.where, cut_evenly(to.data(), to.size(), 1).where, 0,
-                                                 std::move(table));
+      return collective::scatter<transport_type>(enter<T>(kind, 0, 0, from_rank.rank, options_of(options...)), c.where,
+                                                 cut_evenly(to.data(), to.size(), 1).where, 0, table);
     });
   }
   /// The same where only the root knows the counts: each rank gets its block in a vector.
@@ -288,8 +288,8 @@ class gather_calls {
         collective::detail::short_vector<std::size_t> offsets;
         static_cast<void>(cut_by_counts(calls(), kind, "in", "counts", from.data(), from.size(), all, offsets));
       }
-      ticket t = enter<T>(kind, 0, 0, from_rank.rank, options_of(options...));
-      return collective::scatter_negotiated<transport_type, T>(std::move(t), from.data(), std::move(all));
+      return collective::scatter_negotiated<transport_type, T>(
+          enter<T>(kind, 0, 0, from_rank.rank, options_of(options...)), from.data(), std::move(all));
     });
   }
 
@@ -377,6 +377,14 @@ class gather_calls {
   // The input may be this rank's own block of the output, and no other part of it.
   template <class Span>
   void check_own_block(operation_kind kind, const Span& in, const cut& out, int own) const {
+    // As it mostly is, in a few comparisons: elsewhere, or in its place.
+    if (const std::byte* const all = out.where.row_of(in.size_bytes()); all != nullptr && !in.empty()) {
+      const auto given = reinterpret_cast<std::uintptr_t>(in.data());
+      const auto first = reinterpret_cast<std::uintptr_t>(all);
+      const std::size_t bytes = in.size_bytes();
+      if (given + bytes <= first || first + bytes * static_cast<std::size_t>(calls().size()) <= given) return;
+      if (given == first + bytes * static_cast<std::size_t>(own)) return;
+    }
     int at = 0;
     for (int block = 0; block < calls().size(); ++block) {
       at = block;

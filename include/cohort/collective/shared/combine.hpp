@@ -25,6 +25,7 @@ namespace cohort::collective {
   const auto ranks = static_cast<std::size_t>(t.home->size());
   if (longest > reduce_scatter_chunk(t.home->window->slot_bytes(), ranks, op.element_bytes)) return false;
   operands sources(t.home->size());
+  const std::byte* const together = in.row_of(longest);
   const bool tiny = longest <= transport::shm_window::inline_bytes / ranks;
   step_at_once now(t);
   if (!now.begin(tiny)) return false;
@@ -32,7 +33,11 @@ namespace cohort::collective {
   const int p = step.size();
   const int r = step.rank();
   const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
-  for (int k = 0; k < p; ++k) copy_in(in, k, 0, longest, memory(r) + static_cast<std::size_t>(k) * longest);
+  if (together != nullptr) {
+    std::memcpy(memory(r), together, longest * ranks);
+  } else {
+    for (int k = 0; k < p; ++k) copy_in(in, k, 0, longest, memory(r) + static_cast<std::size_t>(k) * longest);
+  }
   now.raise();
   if (!now.raised_by_all()) return false;
   try {

@@ -55,26 +55,40 @@ inline void copy_out(const std::byte* from, const layout& vector, int block, std
   if (streaming) cohort::detail::stream_fence();
 }
 
+/// More operands than this are not kept on the stack.
+inline constexpr int few_ranks = 16;
+
 /// Where the operands of a reduction lie, in the order of the ranks.
 class operands {
  public:
-  explicit operands(int ranks) : at_(static_cast<std::size_t>(ranks)) {}
+  explicit operands(int ranks) : ranks_(ranks) {
+    if (ranks > few_ranks) many_.resize(static_cast<std::size_t>(ranks));
+  }
+  operands(const operands&) = delete;
+  operands& operator=(const operands&) = delete;
+  ~operands() = default;
   template <class Where>
   void set(Where where) {
-    for (std::size_t k = 0; k < at_.size(); ++k) at_[k] = where(static_cast<int>(k));
+    const std::byte** const at = begin();
+    for (int k = 0; k < ranks_; ++k) at[k] = where(k);
   }
   /// Combines the first `count` of them into bytes [to, to + bytes) of a block, and moves on by that much.
   void fold_out(const cohort::detail::reducer& op, int count, const layout& vector, int block, std::size_t to,
                 std::size_t bytes, bool streaming) {
     vector.each_piece_within(block, to, bytes, [&](std::byte* data, std::size_t n) {
-      op.fold_many(op.op, data, at_.data(), count, n / op.element_bytes, streaming);
-      for (const std::byte*& p : at_) p += n;
+      const std::byte** const at = begin();
+      op.fold_many(op.op, data, at, count, n / op.element_bytes, streaming);
+      for (int k = 0; k < ranks_; ++k) at[k] += n;
     });
   }
-  [[nodiscard]] const std::byte* const* data() const noexcept { return at_.data(); }
+  [[nodiscard]] const std::byte* const* data() const noexcept { return ranks_ > few_ranks ? many_.data() : few_; }
 
  private:
-  detail::short_vector<const std::byte*> at_;
+  [[nodiscard]] const std::byte** begin() noexcept { return ranks_ > few_ranks ? many_.data() : few_; }
+
+  int ranks_;
+  const std::byte* few_[few_ranks];
+  detail::short_vector<const std::byte*> many_{};
 };
 
 /// Some bytes cut into one slice for each rank: whole elements, and whole cache lines as far as there are enough.

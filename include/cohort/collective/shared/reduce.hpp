@@ -15,9 +15,6 @@ namespace cohort::collective {
   return ranks <= 2 ? std::size_t{64} << 10 : std::size_t{16} << 10;
 }
 
-/// More operands are not kept on the stack.
-inline constexpr int few_ranks = 16;
-
 /// The same result as reduce_in_window, of vectors that every rank combines whole, if it can be had without a frame.
 ///
 /// Shapes: out: as in; not used on ranks other than `root`, unless that is -1

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+// A move of so few bytes that they stand beside the words of the window, between buffers that each lie in one piece: what
+// move.hpp does for any, with nothing to look up. Used by the headers of collective/ that are named like the operations.
+#pragma once
+
+#include <cohort/collective/layout.hpp>
+#include <cohort/collective/shared/at_once.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace cohort::collective {
+
+/// One rank's part of it; see window_move, whose words these are. All blocks have one size.
+struct short_move {
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::size_t block = 0;
+  bool in_by_rank = false;
+  bool out_by_rank = false;
+  int giver = -1;
+  int taker = -1;
+
+  /// Between these layouts; not `possible` if they do not lie so.
+  [[nodiscard]] static short_move between(const layout& in, const layout& out, std::size_t block) noexcept {
+    short_move m;
+    m.in = in.row_of(block);
+    m.out = out.row_of(block);
+    m.block = block;
+    return m;
+  }
+  /// Whether this rank's buffers are such; a rank that gives or takes nothing needs none.
+  [[nodiscard]] bool possible(int rank, int ranks) const noexcept {
+    const std::size_t given = block * static_cast<std::size_t>(in_by_rank ? ranks : 1);
+    return block > 0 && given <= transport::shm_window::inline_bytes && (in != nullptr || !gives(rank)) &&
+           (out != nullptr || !takes(rank));
+  }
+  [[nodiscard]] bool gives(int rank) const noexcept { return giver < 0 || giver == rank; }
+  [[nodiscard]] bool takes(int rank) const noexcept { return taker < 0 || taker == rank; }
+};
+
+namespace detail {
+
+/// The sizes of numbers, without a call.
+inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (bytes == sizeof(std::uint64_t)) {
+    std::memcpy(to, from, sizeof(std::uint64_t));
+  } else if (bytes == sizeof(std::uint32_t)) {
+    std::memcpy(to, from, sizeof(std::uint32_t));
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+}  // namespace detail
+
+/// Carries it out, if that can be done without a frame. This rank's block for itself is copied too.
+///
+/// Result: as of the other moves at once
+/// Needs:  `possible`
+[[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const short_move& m) {
+  const int p = t.home->size();
+  if (!may_be_at_once(t, m.block)) return false;
+  step_at_once now(t);
+  if (!now.begin(true)) return false;
+  const transport::window_step& step = now.step();
+  const int r = step.rank();
+  const std::size_t mine = m.block * static_cast<std::size_t>(r);
+  const bool gives = m.gives(r);
+  const bool takes = m.takes(r);
+  // What only this rank would take, nobody needs to see.
+  if (gives && m.taker != r) {
+    detail::copy_short(step.short_data(r), m.in, m.block * static_cast<std::size_t>(m.in_by_rank ? p : 1));
+  }
+  now.raise();
+  if (!takes) return now.end(), true;
+  const std::size_t from_there = m.in_by_rank ? mine : 0;
+  if (gives) {
+    std::byte* const to = m.out + (m.out_by_rank ? mine : 0);
+    if (to != m.in + from_there) detail::copy_short(to, m.in + from_there, m.block);
+  }
+  for (int k = 1; k < p; ++k) {
+    const int from = step.other(k);
+    if (!m.gives(from)) continue;
+    if (!now.raised_by(from)) return false;
+    detail::copy_short(m.out + (m.out_by_rank ? m.block * static_cast<std::size_t>(from) : 0),
+                       step.short_data(from) + from_there, m.block);
+  }
+  now.end();
+  return true;
+}
+
+}  // namespace cohort::collective
