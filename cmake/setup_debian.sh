@@ -86,7 +86,11 @@ install_missing() {
     return 1
   fi
   say "installing ${missing[*]}"
-  as_root apt-get -qq update || say "apt-get update failed; trying with the lists that are here"
+  # Once: the lists do not change while a script runs.
+  if [ -z "${lists_are_new:-}" ]; then
+    as_root apt-get -qq update || say "apt-get update failed; trying with the lists that are here"
+    lists_are_new=1
+  fi
   # --no-remove: libboost1.81-dev would replace an installed libboost-dev, which is not ours to decide.
   if ! as_root env DEBIAN_FRONTEND=noninteractive \
       apt-get -qq -y --no-install-recommends --no-remove install "${missing[@]}"; then

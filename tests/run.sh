@@ -197,7 +197,13 @@ in_time() {
 }
 
 say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan style arm64 clang tsan'), $jobs at a time"
-install_missing g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev || die "cannot build"
+needed=(g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev)
+wished=(ccache libcereal-dev libssl-dev openssl libopenmpi-dev openmpi-bin libmpich-dev mpich pkg-config python3-venv doxygen
+  slurmctld slurmd slurm-client munge)
+[ "$quick" = 1 ] || wished+=(clang clang-16 clang-19 clang-format-14 clang-tidy-14 g++-aarch64-linux-gnu qemu-user)
+# All together takes half of the time; where one of them cannot be had, each is tried for itself.
+install_missing "${needed[@]}" "${wished[@]}" || say "not all of these: now one after the other"
+install_missing "${needed[@]}" || die "cannot build"
 install_missing ccache || say "everything is compiled, also what was before: no ccache here"
 install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cereal here"
 install_missing libssl-dev openssl || say "unit/tls_*, process/tls* and package/components/tls will be skipped: no OpenSSL here"

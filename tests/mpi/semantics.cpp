@@ -314,7 +314,7 @@ task<> begun_at_once(world_type world) {
   auto half = co_await half_op;
   const int next = (world.rank() + 1) % world.size();
   const int previous = (world.rank() + world.size() - 1) % world.size();
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < 300; ++i) {
     const std::size_t kind = plan() % 9;
     const std::size_t count = std::size_t{1} << plan() % 14;
     const bool in_half = plan() % 3 == 0;
