@@ -287,7 +287,7 @@ std::vector<std::string> told() {
 
 /// Whoever needs nothing of a rank may be ahead of it by window_head::ahead operations: here they wait in the window.
 task<int> root_is_ahead(communicator<cpu> world) {
-  constexpr int ahead = static_cast<int>(transport::window_head::ahead);
+  const int ahead = static_cast<int>(transport::window_head::ahead(world.size()));
   int value = 0;
   co_await world.barrier();
   for (int round = 0; round < 50; ++round) {
@@ -308,7 +308,7 @@ task<int> root_is_ahead(communicator<cpu> world) {
 
 /// What a root has given is there for the others when it has left.
 task<int> root_leaves(communicator<cpu> world) {
-  constexpr int ahead = static_cast<int>(transport::window_head::ahead);
+  const int ahead = static_cast<int>(transport::window_head::ahead(world.size()));
   co_await world.barrier();
   if (world.rank() == 1) std::this_thread::sleep_for(300ms);  // by then the other has gone, if nothing holds it back
   const std::stop_source never;
@@ -330,7 +330,7 @@ task<int> two_roots(communicator<cpu> world) {
   for (int i = 0; i < 20; ++i) co_await world.all_reduce(std::span(&value, 1), max{});
   try {
     co_await world.broadcast(std::span(&value, 1), root{world.rank()});
-    for (int i = 0; i < 2 * static_cast<int>(transport::window_head::ahead); ++i) {
+    for (int i = 0; i < 2 * static_cast<int>(transport::window_head::ahead(world.size())); ++i) {
       co_await world.broadcast(std::span(&value, 1), root{0});
     }
     co_await world.barrier();
@@ -397,13 +397,17 @@ TEST_CASE("what the second of two ranks does wrong is told as ever") {
 }
 
 TEST_CASE("a rank that needs nothing of another is ahead of it, as far as it may be, and no further") {
-  const auto results = support::run_ranks(2, [](int) { return cohort::run(root_is_ahead); });
-  for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
+  for (const int ranks : {2, 4}) {
+    const auto results = support::run_ranks(ranks, [](int) { return cohort::run(root_is_ahead); });
+    for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
+  }
 }
 
 TEST_CASE("a root that was ahead has left") {
-  const auto results = support::run_ranks(2, [](int) { return cohort::run(root_leaves); });
-  for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
+  for (const int ranks : {2, 4}) {
+    const auto results = support::run_ranks(ranks, [](int) { return cohort::run(root_leaves); });
+    for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
+  }
 }
 
 TEST_CASE("ranks that are ahead of each other find out that they called different things") {

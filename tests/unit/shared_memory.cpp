@@ -199,10 +199,58 @@ TEST_CASE("a ring carries every byte once and in order") {
   CHECK_FALSE(reader.has_data());
 }
 
+TEST_CASE("short writes, some of them read in parts, arrive once and in order") {
+  ring writer = ring::create();
+  ring reader(shared_segment::adopt(owned_fd(::dup(writer.memory().fd())), ring::segment_bytes));
+  constexpr std::size_t total = std::size_t{4} << 20;
+  const auto byte_at = [](std::size_t i) { return static_cast<std::byte>((i * 31) >> 3); };
+  std::thread other([&] {
+    std::mt19937 dice(3);
+    std::vector<std::byte> bytes;
+    for (std::size_t sent = 0; sent < total;) {
+      // Around what stands beside the word, and now and then more; often until it has been read, as in a ping-pong.
+      const std::size_t most = dice() % 64 == 0 ? 5000 : 70;
+      bytes.resize(std::min<std::size_t>(1 + dice() % most, total - sent));
+      for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_at(sent + i);
+      const std::size_t half = dice() % (bytes.size() + 1);
+      const piece from[2] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
+      const std::size_t done = writer.write(from);
+      sent += done;
+      const bool waits = done < bytes.size() || dice() % 4 != 0;
+      while (waits && writer.head().read.load(std::memory_order_relaxed) + dice() % 200 < sent)
+        std::this_thread::yield();
+    }
+  });
+  std::mt19937 dice(4);
+  std::size_t received = 0;
+  std::size_t wrong = 0;
+  std::byte a[100];
+  std::byte b[100];
+  while (received < total) {
+    if (!reader.has_data()) {
+      std::this_thread::yield();
+      continue;
+    }
+    const std::size_t asked = dice() % sizeof a;
+    const std::size_t there = reader.peek({a, asked});
+    for (std::size_t i = 0; i < std::min(asked, there); ++i) wrong += a[i] != byte_at(received + i) ? 1U : 0U;
+    const piece into[2] = {{a, dice() % sizeof a}, {b, 1 + dice() % (sizeof b - 1)}};
+    const std::size_t n = reader.read(into);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::byte found = i < into[0].bytes ? a[i] : b[i - into[0].bytes];
+      wrong += found != byte_at(received++) ? 1U : 0U;
+    }
+  }
+  other.join();
+  CHECK(wrong == 0);
+  CHECK(received == total);
+  CHECK_FALSE(reader.has_data());
+}
+
 TEST_CASE("positions that cannot be do not lead out of the ring") {
   ring writer = ring::create();
   ring reader(shared_segment::adopt(owned_fd(::dup(writer.memory().fd())), ring::segment_bytes));
-  writer.head().written.store(std::uint64_t{1} << 60);
+  writer.head().written.store(ring_head::word(std::uint64_t{1} << 52, 255));
   std::vector<std::byte> into(ring::capacity * 2);
   const piece all{into.data(), into.size()};
   CHECK(reader.read({&all, 1}) <= ring::capacity);

@@ -15,10 +15,22 @@
 namespace cohort::transport {
 
 /// What stands before the bytes. Positions only grow; each has one writer.
+///
+/// The bytes of a short write stand in the ring, and beside the word that tells of them too: who waits for it gets both
+/// with one line. They are of one write when the word is the same before and after they are read: each is written after
+/// the word has said that there are none, and read before the word is read again.
 struct ring_head {
-  alignas(128) std::atomic<std::uint64_t> written{0};
+  static constexpr std::size_t words = 7;
+  static constexpr std::size_t beside = words * sizeof(std::uint64_t);
+  alignas(128) std::atomic<std::uint64_t> written{0};  ///< a position, and how many bytes of it stand beside it
+  std::atomic<std::uint64_t> last[words]{};
   std::atomic<std::uint32_t> full{0};  ///< the writer waits for room, and wants to be woken
   alignas(128) std::atomic<std::uint64_t> read{0};
+
+  static constexpr unsigned shift = 8;
+  [[nodiscard]] static constexpr std::uint64_t word(std::uint64_t position, std::size_t bytes_beside) noexcept {
+    return position << shift | bytes_beside;
+  }
 };
 
 class ring {
@@ -60,7 +72,11 @@ class ring {
         std::memcpy(to, p.data, p.bytes);
         to += p.bytes;
       }
-      if (wanted > 0) publish(at + wanted);
+      if (wanted > ring_head::beside) {
+        publish(at + wanted);
+      } else if (wanted > 0) {
+        publish_beside(start, wanted);
+      }
       return wanted;
     }
     std::size_t done = 0;
@@ -87,34 +103,25 @@ class ring {
     return written_ - read_ < capacity;
   }
 
-  [[nodiscard]] bool has_data() const noexcept { return head_->written.load(std::memory_order_acquire) != read_; }
+  [[nodiscard]] bool has_data() const noexcept { return end_ != read_ || look(); }
   /// Reader: copies the next bytes and leaves them there.
   ///
   /// Result: how many bytes there are, also beyond those that were asked for
   [[nodiscard]] std::size_t peek(std::span<std::byte> into) const noexcept {
-    const std::size_t there = available();
-    const std::size_t start = static_cast<std::size_t>(read_ % capacity);
-    const std::size_t wanted = std::min(there, into.size());
-    const std::size_t part = std::min(wanted, capacity - start);
-    std::memcpy(into.data(), bytes_ + start, part);
-    std::memcpy(into.data() + part, bytes_, wanted - part);
+    const std::size_t there = available(into.size());
+    copy(read_, into.data(), std::min(there, into.size()));
     return there;
   }
   /// Reader: as much as has come and fits.
   std::size_t read(std::span<const piece> into) noexcept {
-    const std::size_t there = available();
+    std::size_t wanted = 0;
+    for (const piece& p : into) wanted += p.bytes;
+    const std::size_t there = available(wanted);
     std::size_t done = 0;
     for (const piece& p : into) {
-      std::size_t left = std::min(p.bytes, there - done);
-      std::byte* data = p.data;
-      while (left > 0) {
-        const std::size_t offset = static_cast<std::size_t>((read_ + done) % capacity);
-        const std::size_t part = std::min({left, capacity - offset});
-        std::memcpy(data, bytes_ + offset, part);
-        data += part;
-        left -= part;
-        done += part;
-      }
+      const std::size_t part = std::min(p.bytes, there - done);
+      copy(read_ + done, p.data, part);
+      done += part;
     }
     read_ += done;
     if (done > 0) head_->read.store(read_, std::memory_order_release);
@@ -127,21 +134,71 @@ class ring {
   [[nodiscard]] static std::uint64_t bounded(std::uint64_t read, std::uint64_t written) noexcept {
     return written - read <= capacity ? read : written - capacity;
   }
-  [[nodiscard]] std::size_t available() const noexcept {
+  /// How many bytes there are, as far as is known; looks anew where that is less than is wanted.
+  [[nodiscard]] std::size_t available(std::size_t wanted) const noexcept {
+    if (end_ - read_ < wanted) (void)look();
+    return static_cast<std::size_t>(end_ - read_);
+  }
+  /// Whether there is anything.
+  bool look() const noexcept {
+    const std::uint64_t word = head_->written.load(std::memory_order_acquire);
+    const std::uint64_t more = ((word >> ring_head::shift) - read_) & positions;
+    if (more == end_ - read_) return more > 0;
     // A position that cannot be is a peer's mistake: what it claims is not believed beyond the ring.
-    const std::uint64_t end = head_->written.load(std::memory_order_acquire);
-    return static_cast<std::size_t>(std::min<std::uint64_t>(end - read_, capacity));
+    end_ = read_ + std::min<std::uint64_t>(more, capacity);
+    beside_ = 0;
+    const std::uint64_t bytes = word & ((std::uint64_t{1} << ring_head::shift) - 1);
+    if (more == bytes && bytes <= ring_head::beside) {
+      std::uint64_t now[ring_head::words];
+      for (std::size_t i = 0; i < ring_head::words; ++i) now[i] = head_->last[i].load(std::memory_order_acquire);
+      if (head_->written.load(std::memory_order_relaxed) == word) {
+        std::memcpy(last_, now, sizeof now);
+        beside_ = bytes;
+      }
+    }
+    return end_ != read_;
+  }
+  /// Bytes [at, at + bytes), all of which are there.
+  void copy(std::uint64_t at, std::byte* into, std::size_t bytes) const noexcept {
+    if (bytes == 0) return;
+    if (beside_ > 0 && end_ - at <= beside_) {
+      std::memcpy(into, last_ + (beside_ - (end_ - at)), bytes);
+      return;
+    }
+    const std::size_t start = static_cast<std::size_t>(at % capacity);
+    const std::size_t part = std::min(bytes, capacity - start);
+    std::memcpy(into, bytes_ + start, part);
+    if (bytes > part) std::memcpy(into + part, bytes_, bytes - part);
   }
   void publish(std::uint64_t position) noexcept {
     written_ = position;
-    head_->written.store(position, std::memory_order_release);
+    head_->written.store(ring_head::word(position, 0), std::memory_order_release);
   }
+  void publish_beside(std::size_t start, std::size_t bytes) noexcept {
+    std::uint64_t now[ring_head::words];
+    if (start + sizeof now <= capacity) {
+      std::memcpy(now, bytes_ + start, sizeof now);  // whatever comes behind them
+    } else {
+      std::memset(now, 0, sizeof now);
+      std::memcpy(now, bytes_ + start, bytes);
+    }
+    head_->written.store(ring_head::word(written_, 0), std::memory_order_relaxed);  // nothing stands there meanwhile
+    for (std::size_t i = 0; i < ring_head::words; ++i) head_->last[i].store(now[i], std::memory_order_release);
+    written_ += bytes;
+    head_->written.store(ring_head::word(written_, bytes), std::memory_order_release);
+  }
+  /// What a word has room for of a position: more bytes than will ever be written.
+  static constexpr std::uint64_t positions = ~std::uint64_t{0} >> ring_head::shift;
 
   shared_segment memory_{};
   ring_head* head_ = nullptr;
   std::byte* bytes_ = nullptr;
   std::uint64_t written_ = 0;  // the writer's own copy
   std::uint64_t read_ = 0;     // the reader's own, or what the writer last knew of it
+  // The reader's: how far it may read, and the bytes before that if they came beside the word.
+  mutable std::uint64_t end_ = 0;
+  mutable std::size_t beside_ = 0;
+  alignas(8) mutable std::byte last_[ring_head::beside] = {};
 };
 
 }  // namespace cohort::transport

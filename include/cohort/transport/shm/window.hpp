@@ -8,6 +8,7 @@
 #include <cohort/transport/cpu_transport.hpp>
 #include <cohort/transport/matching.hpp>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -18,11 +19,13 @@ namespace cohort::transport {
 
 /// The head of a rank's part. Every word has one writer, the owner.
 struct window_head {
-  /// How many operations a rank may be ahead of another that it needs nothing of.
-  static constexpr unsigned ahead = 8;
+  /// How many operations a rank may be ahead of another that it needs nothing of. Two have a core each, mostly, and less
+  /// to read; of more than there are cores, whoever has one should get far before the next must have it.
+  [[nodiscard]] static constexpr unsigned ahead(int ranks) noexcept { return ranks <= 2 ? 8 : most_ahead; }
+  static constexpr unsigned most_ahead = 32;
   /// An entry is written again when everybody has entered the operation `ahead` after it, and so has read it: a rank
   /// looks at what every other has called before it comes to be further ahead.
-  static constexpr unsigned kept = 2 * ahead;
+  static constexpr unsigned kept = 2 * most_ahead;
 
   /// An operation of a rank: what it is, how far the rank has come, and data short enough to stand here.
   struct alignas(128) entry {
@@ -33,16 +36,17 @@ struct window_head {
     alignas(32) std::byte data[96] = {};
   };
   entry entries[kept];
-  [[nodiscard]] entry& entry_of(std::uint64_t operation) noexcept { return entries[operation % kept]; }
   alignas(128) shared_word second{0};  ///< steps whose second half the owner has done
   alignas(128) shared_word done{0};    ///< steps that the owner has finished reading
   alignas(128) shared_word status{0};  ///< 1: it sees everybody's part; 2: it does not
 };
 
+static_assert(std::has_single_bit(window_head::ahead(2)) && std::has_single_bit(window_head::most_ahead));
+
 class shm_window {
  public:
   static constexpr std::size_t inline_bytes = sizeof(window_head::entry::data);
-  static constexpr std::size_t head_bytes = shared_segment::page;
+  static constexpr std::size_t head_bytes = 3 * shared_segment::page;
   static_assert(sizeof(window_head) <= head_bytes);
 
   /// Bytes of a rank's part for one step: the two of every rank shall stay in its second-level cache.
@@ -53,6 +57,7 @@ class shm_window {
   shm_window(int rank, int size)
       : rank_(rank),
         size_(size),
+        mask_(2 * window_head::ahead(size) - 1),
         slot_bytes_(slot_bytes_for(size)),
         parts_(static_cast<std::size_t>(size)),
         left_(static_cast<std::size_t>(size), 0),
@@ -80,6 +85,10 @@ class shm_window {
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return slot_bytes_; }
   [[nodiscard]] window_head& head(int r) const noexcept { return *parts_[static_cast<std::size_t>(r)].head; }
+  [[nodiscard]] unsigned ahead() const noexcept { return static_cast<unsigned>(mask_ / 2 + 1); }
+  [[nodiscard]] window_head::entry& entry(int r, std::uint64_t operation) const noexcept {
+    return head(r).entries[operation & mask_];
+  }
   [[nodiscard]] std::byte* slot(int r, std::uint32_t step) const noexcept {
     return parts_[static_cast<std::size_t>(r)].memory.data() + head_bytes + (step % 2) * slot_bytes_;
   }
@@ -107,7 +116,7 @@ class shm_window {
     signature call{};
     std::uint32_t start = 0;
   };
-  [[nodiscard]] past& own(std::uint64_t operation) noexcept { return own_[operation % window_head::kept]; }
+  [[nodiscard]] past& own(std::uint64_t operation) noexcept { return own_[operation & mask_]; }
   /// The first operation of which it is not known that rank r has called the same.
   [[nodiscard]] std::uint64_t& agreed(int r) noexcept { return agreed_[static_cast<std::size_t>(r)]; }
   /// Steps that rank r is known to have finished reading.
@@ -123,6 +132,7 @@ class shm_window {
 
   int rank_;
   int size_;
+  std::uint64_t mask_;  // 2 * ahead() - 1
   std::size_t slot_bytes_;
   std::vector<part> parts_;
   std::vector<std::uint32_t> left_;

@@ -67,13 +67,14 @@ class window_step {
   };
   /// Rank k has entered the last operation that it must have entered before this rank enters its own.
   [[nodiscard]] awaited follows(int k) const noexcept {
-    if (number_ < window_head::ahead || window_->agreed(k) > number_ - window_head::ahead) return {nullptr, 0};
-    const std::uint64_t last = number_ - window_head::ahead;
+    const unsigned ahead = window_->ahead();
+    if (number_ < ahead || window_->agreed(k) > number_ - ahead) return {nullptr, 0};
+    const std::uint64_t last = number_ - ahead;
     return {&entry(k, last).step, window_->own(last).start + 1};
   }
   /// It has. False: it called something else, then or before.
   [[nodiscard]] bool note_follows(int k) noexcept {
-    const std::uint64_t last = number_ - window_head::ahead;
+    const std::uint64_t last = number_ - window_->ahead();
     if (!note_entered(k, last)) return false;
     const std::uint32_t start = window_->own(last).start;
     if (static_cast<std::int32_t>(start - window_->left(k)) > 0) window_->left(k) = start;
@@ -143,7 +144,7 @@ class window_step {
 
  protected:
   [[nodiscard]] window_head::entry& entry(int k, std::uint64_t operation) const noexcept {
-    return window_->head(k).entry_of(operation);
+    return window_->entry(k, operation);
   }
 
  private:
