@@ -12,11 +12,11 @@
 
 namespace cohort::collective {
 
-/// To be specialised by a transport that has such a library. Each call of it says whether the collective is complete;
-/// whatever it says, the arguments of the frame must be the same.
+/// To be specialised by a transport that has such a library. Each call of it says whether the collective is complete; if
+/// not, a frame with the same arguments carries it out, from the beginning or from where this has left it.
 ///
-/// Needs:    the layouts' blocks have one size
-/// Lifetime: lives until the frame of the operation has been made, which it does not outlive the arguments of
+/// Needs:    blocks of one size, in forms without _v
+/// Lifetime: stays until that frame has been made; the ticket need not
 template <class Transport>
 class native_start {
  public:
