@@ -69,16 +69,14 @@ operation<> all_gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layou
 template <transport::message_transport Transport>
 operation<> all_gather(cohort::detail::ticket t, const layout& in, const layout& out, block_table& keep) {
   if constexpr (sharing_transport<Transport>) {
-    const std::size_t block_bytes = in.bytes(0, 1);
-    short_move m = short_move::between(in, out, block_bytes);
+    short_move m = short_move::between(in, out, in.bytes(0, 1));
     m.out_by_rank = true;
     const auto make = [&](const layouts& where) {
       const int r = t.home->rank();
       detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, r, 1});
       return all_gather_move(where, r);
     };
-    const bool is_short = t.signature.kind == operation_kind::all_gather && m.possible(t.home->rank(), t.home->size());
-    if (is_short ? move_at_once(t, m) : move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
+    if (move_at_once(t, operation_kind::all_gather, m, in, out, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.all_gather(in, out)) return operation<>::completed({});

@@ -73,8 +73,7 @@ operation<> all_to_all(cohort::detail::ticket t, const layout& in, const layout&
     const auto make = [&](const layouts& where) {
       return all_to_all_move(t.signature, t.home->rank(), where, block_bytes);
     };
-    const bool is_short = t.signature.kind == operation_kind::all_to_all && m.possible(t.home->rank(), t.home->size());
-    if (is_short ? move_at_once(t, m) : move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
+    if (move_at_once(t, operation_kind::all_to_all, m, in, out, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.all_to_all(in, out)) return operation<>::completed({});

@@ -74,8 +74,7 @@ operation<> scatter(cohort::detail::ticket t, const layout& in, const layout& ou
     const auto make = [&](const layouts& where) {
       return scatter_move(t.signature, t.home->rank(), where, block_bytes);
     };
-    const bool is_short = t.signature.kind == operation_kind::scatter && m.possible(t.home->rank(), t.home->size());
-    if (is_short ? move_at_once(t, m) : move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
+    if (move_at_once(t, operation_kind::scatter, m, in, out, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.scatter(in, out)) return operation<>::completed({});

@@ -5,6 +5,7 @@
 
 #include <cohort/collective/layout.hpp>
 #include <cohort/collective/shared/at_once.hpp>
+#include <cohort/collective/shared/move.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -89,6 +90,15 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) 
   }
   now.end();
   return true;
+}
+
+/// The same of a collective whose blocks may lie anywhere, and have one size if it is of the kind `even`: the short way where
+/// it is possible, otherwise the move that `make` makes of two layouts.
+template <class Make>
+[[nodiscard]] bool move_at_once(const cohort::detail::ticket& t, operation_kind even, const short_move& m,
+                                const layout& in, const layout& out, const Make& make) {
+  if (t.signature.kind == even && m.possible(t.home->rank(), t.home->size())) return move_at_once(t, m);
+  return move_at_once(t, in, out, m.block, make);
 }
 
 }  // namespace cohort::collective
