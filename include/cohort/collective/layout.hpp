@@ -114,10 +114,20 @@ class layout {
     return {base_ + from, offset(first + count) - from};
   }
 
+  /// Blocks of one size, one after the other.
+  struct row {
+    std::byte* data = nullptr;
+    std::size_t block_bytes = 0;
+  };
+  /// All blocks, if that is how they lie; otherwise no data.
+  [[nodiscard]] row as_row() const noexcept {
+    if (kind_ != kind::even || remainder_ != 0) return {};
+    return {base_, quotient_ * element_bytes_};
+  }
   /// Where all blocks lie one after the other, if each has `block_bytes`; otherwise null.
   [[nodiscard]] std::byte* row_of(std::size_t block_bytes) const noexcept {
-    const bool so = kind_ == kind::even && remainder_ == 0 && quotient_ * element_bytes_ == block_bytes;
-    return so ? base_ : nullptr;
+    const row all = as_row();
+    return all.block_bytes == block_bytes ? all.data : nullptr;
   }
 
   [[nodiscard]] std::size_t bytes(int first, int count) const {

@@ -22,6 +22,14 @@ task<> reduce_scatter_in(const Channel& ch, Schedule steps, layouts where, detai
   co_await execute(ch, steps, where, &op);
 }
 
+/// Where its blocks would begin and end, in bytes, if they lay one after the other.
+[[nodiscard]] inline detail::short_vector<std::size_t> offsets_of(const layout& blocks) {
+  detail::short_vector<std::size_t> offsets(static_cast<std::size_t>(blocks.blocks()) + 1);
+  for (std::size_t k = 0; k + 1 < offsets.size(); ++k)
+    offsets[k + 1] = offsets[k] + blocks.bytes(static_cast<int>(k), 1);
+  return offsets;
+}
+
 [[nodiscard]] inline std::size_t longest_block(const detail::short_vector<std::size_t>& offsets) noexcept {
   std::size_t longest = 0;
   for (std::size_t k = 0; k + 1 < offsets.size(); ++k) longest = std::max(longest, offsets[k + 1] - offsets[k]);
@@ -96,13 +104,13 @@ operation<> reduce_scatter_in_frame([[maybe_unused]] cohort::detail::ticket t, l
   out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(combine, data, n / sizeof(T), ch.size()); });
 }
 
-/// `in` has a block for each rank, cut at the byte `offsets`; `out` is one block, of the size of this rank's.
+/// `in` has a block for each rank, none longer than `longest` bytes; `out` is one block, of the size of this rank's.
 template <transport::message_transport Transport, class T, class Op>
 operation<> reduce_scatter(cohort::detail::ticket t, const layout& in, const layout& out,
-                           detail::short_vector<std::size_t> offsets, Op op, block_table& keep) {
+                           std::size_t longest, Op op, block_table& keep) {
   if constexpr (sharing_transport<Transport>) {
     const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
-    if (reduce_scatter_at_once(t, in, out, longest_block(offsets), combine)) return operation<>::completed({});
+    if (reduce_scatter_at_once(t, in, out, longest, combine)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if constexpr (transport::native_reduce_scatter<Transport, T, Op>) {
@@ -113,7 +121,7 @@ operation<> reduce_scatter(cohort::detail::ticket t, const layout& in, const lay
       return operation<>::completed({});
     }
   }
-  return reduce_scatter_in_frame<Transport, T, Op>(std::move(t), in, out, std::move(offsets), std::move(op),
+  return reduce_scatter_in_frame<Transport, T, Op>(std::move(t), in, out, offsets_of(in), std::move(op),
                                                    std::move(keep));
 }
 

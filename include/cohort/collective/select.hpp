@@ -86,6 +86,7 @@ class selection_table {
                                               " rows, found " + std::to_string(rows.size()));
     }
     for (const selection_row& row : rows) rows_[row_count_++] = row;
+    for (std::size_t i = row_count_; i-- > 0;) first_[static_cast<std::size_t>(rows_[i].operation)] = i;
   }
 
   /// The algorithm for a call; the same on every rank that is given the same numbers.
@@ -107,7 +108,7 @@ class selection_table {
     }
     if (usable.shared && has_shared_memory(kind)) return algorithm::shared_memory;
     if (usable.hosts && has_hierarchy(kind, commutative)) return algorithm::hierarchical;
-    for (const selection_row& row : rows()) {
+    for (const selection_row& row : rows().subspan(first_[static_cast<std::size_t>(kind)])) {
       if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
           (commutative || !row.needs_commutative) && (usable.native || row.algorithm != algorithm::native)) {
         return row.algorithm;
@@ -155,6 +156,7 @@ class selection_table {
 
   std::array<selection_row, capacity> rows_{};
   std::size_t row_count_ = 0;
+  std::array<std::size_t, operations> first_{};  // the first row of each operation that has one
   bool natives_ = false;
   std::array<algorithm, operations> overrides_{};
 };

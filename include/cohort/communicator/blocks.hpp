@@ -23,6 +23,7 @@ namespace detail {
 /// Blocks of one size, or the sum of what a list holds.
 struct cut {
   collective::layout where{};
+  transport::piece whole{};  ///< all blocks, if they lie one after the other in one buffer
   std::size_t block = 0;     ///< elements of a block, if all are of one size
   std::size_t largest = 0;   ///< elements of the largest
   std::size_t elements = 0;  ///< of all together
@@ -35,6 +36,7 @@ template <class T>
   c.where = collective::layout::uniform(collective::bytes_of(data), block * sizeof(T), ranks);
   c.block = c.largest = block;
   c.elements = block * static_cast<std::size_t>(ranks);
+  c.whole = {collective::bytes_of(data), c.elements * sizeof(T)};
   return c;
 }
 
@@ -102,6 +104,7 @@ template <class T, class Front>
   }
   f.check_count(kind, buffer, size, c.elements, [&] { return std::string{"the sum of "} + what; });
   c.even = false;
+  c.whole = {collective::bytes_of(data), c.elements * sizeof(T)};
   c.where = collective::layout::by_offsets(collective::bytes_of(data), offsets.data(), f.size());
   return c;
 }

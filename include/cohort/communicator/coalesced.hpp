@@ -101,8 +101,6 @@ class coalesced_calls {
       collective::block_table table;
       std::size_t elements = 0;
       pair_up(kind, out, "out", in, "in", table, elements);
-      collective::detail::short_vector<std::size_t> offsets;
-      for (std::size_t r = 0; r <= size(); ++r) offsets.push_back(r * elements * sizeof(T));
       transport::signature s =
           calls().sign(kind, calls().choose(kind, elements * size() * sizeof(T), is_commutative<Op, T>, false),
                        element_type_id<T>, elements * size());
@@ -110,7 +108,7 @@ class coalesced_calls {
       ticket t = calls().enter(s, options_of(options...));
       const auto from = collective::layout::table(table.other_runs.data(), table.other_offsets.data(), calls().size());
       const auto to = collective::layout::table(table.runs.data(), table.offsets.data(), 1);
-      return collective::reduce_scatter<transport_type, T, Op>(std::move(t), from, to, std::move(offsets),
+      return collective::reduce_scatter<transport_type, T, Op>(std::move(t), from, to, elements * sizeof(T),
                                                                std::move(op), table);
     });
   }

@@ -244,11 +244,14 @@ class exchange_calls {
     }
   }
   void check_disjoint(operation_kind kind, const cut& c, const void* out, std::size_t bytes) const {
+    if (c.whole.data != nullptr)
+      return calls().check_overlap(kind, c.whole.data, out, c.whole.bytes, bytes, false);
     c.where.each_piece(0, calls().size(), [&](const std::byte* data, std::size_t n) {
       calls().check_overlap(kind, data, out, n, bytes, false);
     });
   }
   void check_pairwise_disjoint(operation_kind kind, const cut& a, const cut& b) const {
+    if (a.whole.data != nullptr) return check_disjoint(kind, b, a.whole.data, a.whole.bytes);
     a.where.each_piece(0, calls().size(),
                        [&](const std::byte* data, std::size_t n) { check_disjoint(kind, b, data, n); });
   }
@@ -256,17 +259,13 @@ class exchange_calls {
   template <class T, class Op>
   operation<> start_reduce_scatter(operation_kind kind, const cut& c, T* out, std::size_t count, Op op,
                                    collective::block_table& table, call::options o) const {
-    collective::detail::short_vector<std::size_t> offsets;
-    offsets.reserve(static_cast<std::size_t>(calls().size()) + 1);
-    offsets.push_back(0);
-    for (int r = 0; r < calls().size(); ++r) offsets.push_back(offsets.back() + c.where.bytes(r, 1));
     transport::signature s = calls().sign(
         kind, calls().choose(kind, c.elements * sizeof(T), is_commutative<Op, T>, transport::never_throws<T, Op>),
         element_type_id<T>, c.elements);
     s.functor = functor_id<Op>;
     const auto own = collective::layout::uniform(collective::bytes_of(out), count * sizeof(T), 1);
     return collective::reduce_scatter<transport_type, T, Op>(calls().enter(s, std::move(o)), c.where, own,
-                                                             std::move(offsets), std::move(op), table);
+                                                             c.largest * sizeof(T), std::move(op), table);
   }
   template <class T>
   operation<> start_all_to_all(operation_kind kind, std::size_t block, const cut& from, const cut& to,

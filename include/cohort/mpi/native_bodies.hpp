@@ -94,11 +94,9 @@ struct started {
   void end(bool) noexcept {}
 };
 
-[[nodiscard]] inline MPI_Request& another(request_list_of_mpi& parts) { return parts.emplace_back(MPI_REQUEST_NULL); }
-
 struct barrier_body : started {
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    check_mpi(MPI_Ibarrier(comm, &another(parts)), "MPI_Ibarrier");
+    check_mpi(MPI_Ibarrier(comm, &parts.another()), "MPI_Ibarrier");
   }
 };
 
@@ -112,7 +110,7 @@ struct broadcast_body : started {
     std::size_t at = 0;
     do {
       const std::size_t n = std::min(most, bytes - at);
-      check_mpi(MPI_Ibcast(data + at, static_cast<int>(n), MPI_BYTE, root, comm, &another(parts)), "MPI_Ibcast");
+      check_mpi(MPI_Ibcast(data + at, static_cast<int>(n), MPI_BYTE, root, comm, &parts.another()), "MPI_Ibcast");
       at += n;
     } while (at < bytes);
   }
@@ -129,6 +127,8 @@ struct reduction_body {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
 
+  reduction_body(const detail::reducer& r, const mpi_builtin& known) noexcept
+      : combine(&r), type(known.type), op(known.op) {}
   reduction_body(mpi_endpoint& endpoint, const detail::reducer& r) : combine(&r), kept(&endpoint.reductions()) {
     if (const mpi_builtin known = builtin_for(r); known) {
       type = known.type;
@@ -166,7 +166,7 @@ struct all_reduce_body : reduction_body {
   using reduction_body::reduction_body;
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
     in_chunks([&](const void* from, void* to, int n) {
-      check_mpi(MPI_Iallreduce(from, to, n, type, op, comm, &another(parts)), "MPI_Iallreduce");
+      check_mpi(MPI_Iallreduce(from, to, n, type, op, comm, &parts.another()), "MPI_Iallreduce");
     });
   }
 };
@@ -176,7 +176,7 @@ struct reduce_body : reduction_body {
   bool here = false;
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
     in_chunks([&](const void* from, void* to, int n) {
-      check_mpi(MPI_Ireduce(from, to, n, type, op, root, comm, &another(parts)), "MPI_Ireduce");
+      check_mpi(MPI_Ireduce(from, to, n, type, op, root, comm, &parts.another()), "MPI_Ireduce");
     });
   }
 };
@@ -186,9 +186,9 @@ struct scan_body : reduction_body {
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
     in_chunks([&](const void* from, void* to, int n) {
       if (inclusive) {
-        check_mpi(MPI_Iscan(from, to, n, type, op, comm, &another(parts)), "MPI_Iscan");
+        check_mpi(MPI_Iscan(from, to, n, type, op, comm, &parts.another()), "MPI_Iscan");
       } else {
-        check_mpi(MPI_Iexscan(from, to, n, type, op, comm, &another(parts)), "MPI_Iexscan");
+        check_mpi(MPI_Iexscan(from, to, n, type, op, comm, &parts.another()), "MPI_Iexscan");
       }
     });
   }
@@ -200,10 +200,10 @@ struct reduce_scatter_body : reduction_body {
   bool even = true;
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
     if (even) {
-      check_mpi(MPI_Ireduce_scatter_block(in, out, block, type, op, comm, &another(parts)),
+      check_mpi(MPI_Ireduce_scatter_block(in, out, block, type, op, comm, &parts.another()),
                 "MPI_Ireduce_scatter_block");
     } else {
-      check_mpi(MPI_Ireduce_scatter(in, out, counts.data(), type, op, comm, &another(parts)), "MPI_Ireduce_scatter");
+      check_mpi(MPI_Ireduce_scatter(in, out, counts.data(), type, op, comm, &parts.another()), "MPI_Ireduce_scatter");
     }
   }
 };
@@ -213,7 +213,7 @@ struct all_gather_body : started {
   cuts where{};
   mpi_bytes block{};  ///< of an even one
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    MPI_Request& r = another(parts);
+    MPI_Request& r = parts.another();
     if (where.even) {
       check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, all, block.count, block.type, comm, &r), "MPI_Iallgather");
     } else {
@@ -234,7 +234,7 @@ struct rooted_body : started {
   bool in_place = false;
   int root = 0;
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    MPI_Request& r = another(parts);
+    MPI_Request& r = parts.another();
     void* const own = in_place ? MPI_IN_PLACE : mine.address;
     if (gathers && in_v) {
       check_mpi(MPI_Igatherv(own, mine.count, mine.type, all, where.counts.data(), where.places.data(), MPI_BYTE, root,
@@ -257,7 +257,7 @@ struct all_to_all_body : started {
   std::byte* out = nullptr;
   mpi_bytes block{};
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    check_mpi(MPI_Ialltoall(in, block.count, block.type, out, block.count, block.type, comm, &another(parts)),
+    check_mpi(MPI_Ialltoall(in, block.count, block.type, out, block.count, block.type, comm, &parts.another()),
               "MPI_Ialltoall");
   }
 };
@@ -283,7 +283,7 @@ struct all_to_all_v_body : started {
   }
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
     check_mpi(MPI_Ialltoallw(MPI_BOTTOM, counts[0].data(), places[0].data(), types[0].data(), MPI_BOTTOM,
-                             counts[1].data(), places[1].data(), types[1].data(), comm, &another(parts)),
+                             counts[1].data(), places[1].data(), types[1].data(), comm, &parts.another()),
               "MPI_Ialltoallw");
   }
 };

@@ -41,8 +41,9 @@ class native_start<transport::mpi_endpoint> {
     return carried_out(body, bytes);
   }
   [[nodiscard]] bool reduce(const std::byte* in, std::byte* out, std::size_t count, const cohort::detail::reducer& op) {
-    if (!may_reduce(op, count * op.element_bytes)) return false;
-    transport::detail_mpi::reduce_body body(endpoint(), op);
+    const auto known = may_reduce(op, count * op.element_bytes);
+    if (!known) return false;
+    transport::detail_mpi::reduce_body body(op, known);
     body.in = in;
     body.out = out;
     body.count = count;
@@ -58,65 +59,71 @@ class native_start<transport::mpi_endpoint> {
   /// This rank's block is put in its place.
   [[nodiscard]] bool all_gather(const layout& in, const layout& out) {
     if (!may_ || signature_.kind != operation_kind::all_gather) return false;
-    const piece all = out.together(0, home_->size());
-    const piece mine = in.together(0, 1);
-    if (all.bytes == 0 || all.bytes > longest || mine.bytes == 0) return false;
-    std::byte* const place = all.data + mine.bytes * static_cast<std::size_t>(home_->rank());
-    if (place != mine.data) std::memcpy(place, mine.data, mine.bytes);
+    const layout::row all = out.as_row();
+    const layout::row mine = in.as_row();
+    const std::size_t bytes = of_all(mine.block_bytes);
+    if (bytes == 0 || bytes > longest || all.block_bytes != mine.block_bytes) return false;
+    std::byte* const place = all.data + mine.block_bytes * static_cast<std::size_t>(home_->rank());
+    if (place != mine.data) std::memcpy(place, mine.data, mine.block_bytes);
     transport::detail_mpi::all_gather_body body;
     body.all = all.data;
-    body.block = cohort::detail::mpi_bytes::of(nullptr, mine.bytes);
-    return carried_out(body, all.bytes);
+    body.block = cohort::detail::mpi_bytes::of(nullptr, mine.block_bytes);
+    return carried_out(body, bytes);
   }
   [[nodiscard]] bool all_to_all(const layout& in, const layout& out) {
     if (!may_ || signature_.kind != operation_kind::all_to_all) return false;
-    const piece from = in.together(0, home_->size());
-    const piece to = out.together(0, home_->size());
-    if (from.bytes == 0 || from.bytes > longest || to.bytes != from.bytes) return false;
+    const layout::row from = in.as_row();
+    const layout::row to = out.as_row();
+    const std::size_t bytes = of_all(from.block_bytes);
+    if (bytes == 0 || bytes > longest || to.block_bytes != from.block_bytes) return false;
     transport::detail_mpi::all_to_all_body body;
     body.in = from.data;
     body.out = to.data;
-    body.block = cohort::detail::mpi_bytes::of(nullptr, in.bytes(0, 1));
-    return carried_out(body, from.bytes);
+    body.block = cohort::detail::mpi_bytes::of(nullptr, from.block_bytes);
+    return carried_out(body, bytes);
   }
   [[nodiscard]] bool reduce_scatter(const layout& in, const layout& out, const cohort::detail::reducer& op) {
     if (signature_.kind != operation_kind::reduce_scatter) return false;
-    const piece from = in.together(0, home_->size());
-    const piece to = out.together(0, 1);
-    if (!may_reduce(op, from.bytes) || to.bytes == 0) return false;
-    if (from.bytes != to.bytes * static_cast<std::size_t>(home_->size())) return false;
-    transport::detail_mpi::reduce_scatter_body body(endpoint(), op);
+    const layout::row from = in.as_row();
+    const layout::row to = out.as_row();
+    const std::size_t bytes = of_all(to.block_bytes);
+    const auto known = may_reduce(op, bytes);
+    if (!known || bytes == 0 || from.block_bytes != to.block_bytes) return false;
+    transport::detail_mpi::reduce_scatter_body body(op, known);
     body.in = from.data;
     body.out = to.data;
-    body.block = static_cast<int>(to.bytes / op.element_bytes);
-    return carried_out(body, from.bytes);
+    body.block = static_cast<int>(to.block_bytes / op.element_bytes);
+    return carried_out(body, bytes);
   }
 
  private:
-  using piece = transport::piece;
   /// Longer ones take so long that a frame makes no difference.
   static constexpr std::size_t longest = std::size_t{256} << 10;
 
+  [[nodiscard]] std::size_t of_all(std::size_t block_bytes) const noexcept {
+    return block_bytes * static_cast<std::size_t>(home_->size());
+  }
   [[nodiscard]] transport::mpi_endpoint& endpoint() const noexcept {
     return static_cast<transport::mpi_endpoint&>(home_->engine());
   }
   /// What MPI would have to call back for is left to a frame, which keeps the functor.
-  [[nodiscard]] bool may_reduce(const cohort::detail::reducer& op, std::size_t bytes) const noexcept {
-    return may_ && bytes <= longest && op.prepare == nullptr && static_cast<bool>(transport::builtin_for(op));
+  [[nodiscard]] transport::mpi_builtin may_reduce(const cohort::detail::reducer& op, std::size_t bytes) const noexcept {
+    return may_ && bytes <= longest && op.prepare == nullptr ? transport::builtin_for(op) : transport::mpi_builtin{};
   }
   /// `block` here, and on the root one of every rank in `blocks`.
   [[nodiscard]] bool rooted(const layout& block, const layout& blocks, bool gathers) {
     const bool here = home_->rank() == signature_.root;
-    const piece mine = block.together(0, 1);
-    const piece all = here ? blocks.together(0, home_->size()) : piece{};
-    if (mine.bytes == 0 || mine.bytes > longest || (here && all.bytes == 0)) return false;
+    const layout::row mine = block.as_row();
+    const layout::row all = here ? blocks.as_row() : layout::row{};
+    const std::size_t bytes = of_all(mine.block_bytes);
+    if (bytes == 0 || bytes > longest || (here && all.block_bytes != mine.block_bytes)) return false;
     transport::detail_mpi::rooted_body body;
-    body.mine = cohort::detail::mpi_bytes::of(mine.data, mine.bytes);
+    body.mine = cohort::detail::mpi_bytes::of(mine.data, mine.block_bytes);
     body.all = all.data;
-    body.in_place = here && mine.data >= all.data && mine.data < all.data + all.bytes;
+    body.in_place = here && mine.data >= all.data && mine.data < all.data + bytes;
     body.gathers = gathers;
     body.root = signature_.root;
-    return carried_out(body, mine.bytes * static_cast<std::size_t>(home_->size()));
+    return carried_out(body, bytes);
   }
 
   template <class Body>

@@ -3,19 +3,15 @@
 // started in one order on every rank. Lives in the frame of the operation; endpoint.hpp links it.
 #pragma once
 
-#include <cohort/detail/frame_pool.hpp>
 #include <cohort/mpi/header.hpp>
+#include <cohort/mpi/request_list.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/request.hpp>
 
-#include <vector>
 
 namespace cohort::transport {
 
 class mpi_endpoint;
-
-/// What MPI gives for one collective: several where it is too long for one.
-using request_list_of_mpi = std::vector<MPI_Request, detail::pool_allocator<MPI_Request>>;
 
 class native_turn {
  public:
