@@ -101,20 +101,8 @@ class selection_table {
   [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
                                            means usable = means{}) const {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
-    if (wanted != algorithm{} && (commutative || !find_implementation(kind, wanted)->needs_commutative) &&
-        (usable.native || wanted != algorithm::native) && (usable.shared || wanted != algorithm::shared_memory) &&
-        (usable.hosts || wanted != algorithm::hierarchical)) {
-      return wanted;
-    }
-    if (usable.shared && has_shared_memory(kind)) return algorithm::shared_memory;
-    if (usable.hosts && has_hierarchy(kind, commutative)) return algorithm::hierarchical;
-    for (const selection_row& row : rows().subspan(first_[static_cast<std::size_t>(kind)])) {
-      if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
-          (commutative || !row.needs_commutative) && (usable.native || row.algorithm != algorithm::native)) {
-        return row.algorithm;
-      }
-    }
-    throw error(errc::invalid_argument, "no algorithm is listed for " + std::string{name(kind)});
+    if (wanted == algorithm{} && usable.shared && has_shared_memory(kind)) return algorithm::shared_memory;
+    return choose_by_table(kind, bytes, ranks, commutative, usable);
   }
 
   /// From now on the operation is carried out by that algorithm. Where a functor does not commute and the algorithm
@@ -152,6 +140,26 @@ class selection_table {
   static constexpr std::size_t capacity = 64;
 
  private:
+  /// By an override, if there is one that may be used; otherwise by the first row that applies.
+  [[nodiscard]] constexpr algorithm choose_by_table(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
+                                                    means usable) const {
+    const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
+    if (wanted != algorithm{} && (commutative || !find_implementation(kind, wanted)->needs_commutative) &&
+        (usable.native || wanted != algorithm::native) && (usable.shared || wanted != algorithm::shared_memory) &&
+        (usable.hosts || wanted != algorithm::hierarchical)) {
+      return wanted;
+    }
+    if (usable.shared && has_shared_memory(kind)) return algorithm::shared_memory;
+    if (usable.hosts && has_hierarchy(kind, commutative)) return algorithm::hierarchical;
+    for (const selection_row& row : rows().subspan(first_[static_cast<std::size_t>(kind)])) {
+      if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
+          (commutative || !row.needs_commutative) && (usable.native || row.algorithm != algorithm::native)) {
+        return row.algorithm;
+      }
+    }
+    throw error(errc::invalid_argument, "no algorithm is listed for " + std::string{name(kind)});
+  }
+
   static constexpr std::size_t operations = static_cast<std::size_t>(last_operation_kind) + 1;
 
   std::array<selection_row, capacity> rows_{};

@@ -244,8 +244,7 @@ class exchange_calls {
     }
   }
   void check_disjoint(operation_kind kind, const cut& c, const void* out, std::size_t bytes) const {
-    if (c.whole.data != nullptr)
-      return calls().check_overlap(kind, c.whole.data, out, c.whole.bytes, bytes, false);
+    if (c.whole.data != nullptr) return calls().check_overlap(kind, c.whole.data, out, c.whole.bytes, bytes, false);
     c.where.each_piece(0, calls().size(), [&](const std::byte* data, std::size_t n) {
       calls().check_overlap(kind, data, out, n, bytes, false);
     });

@@ -8,7 +8,6 @@
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/request.hpp>
 
-
 namespace cohort::transport {
 
 class mpi_endpoint;

@@ -50,10 +50,14 @@ class step_at_once {
   /// This rank's data are in place: from here on a frame could only go on.
   void raise() noexcept {
     state_ = state::raised;
+    step_.announce_to_others(call_->sequence, call_->signature);
+    step_.raise_unheard();
+    // What the others need not wait for. It is done before this rank looks for theirs: who looks at a line before it is
+    // written takes it away from its writer.
+    step_.remember(call_->sequence, call_->signature);
     step_.window().begun = call_->sequence;
     call_->home->note_entered(call_->sequence, call_->signature);
-    step_.announce(call_->sequence, call_->signature);
-    step_.raise();
+    step_.wake();
   }
   /// Whether rank k has raised the same; looks for it as long as a frame would before it waits.
   [[nodiscard]] bool raised_by(int k) noexcept { return soon(step_.raised_by(k)) && step_.note_raised(k); }

@@ -23,10 +23,11 @@ namespace cohort::collective {
                                                  std::size_t longest, const cohort::detail::reducer& op) {
   if (!may_be_at_once(t, longest) || op.prepare != nullptr) return false;
   const auto ranks = static_cast<std::size_t>(t.home->size());
-  if (longest > reduce_scatter_chunk(t.home->window->slot_bytes(), ranks, op.element_bytes)) return false;
+  const bool tiny = longest * ranks <= transport::shm_window::inline_bytes;
+  if (!tiny && longest > reduce_scatter_chunk(t.home->window->slot_bytes(), ranks, op.element_bytes)) return false;
   operands sources(t.home->size());
   const std::byte* const together = in.row_of(longest);
-  const bool tiny = longest <= transport::shm_window::inline_bytes / ranks;
+  std::byte* const result = out.row_of(longest);
   step_at_once now(t);
   if (!now.begin(tiny)) return false;
   const transport::window_step& step = now.step();
@@ -34,7 +35,7 @@ namespace cohort::collective {
   const int r = step.rank();
   const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   if (together != nullptr) {
-    std::memcpy(memory(r), together, longest * ranks);
+    copy_short(memory(r), together, longest * ranks);
   } else {
     for (int k = 0; k < p; ++k) copy_in(in, k, 0, longest, memory(r) + static_cast<std::size_t>(k) * longest);
   }
@@ -42,8 +43,13 @@ namespace cohort::collective {
   if (!now.raised_by_all()) return false;
   try {
     sources.set([&](int k) { return memory(k) + static_cast<std::size_t>(r) * longest; });
-    sources.fold_out(op, p, out, 0, 0, longest, false);
-    out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(op, data, n / op.element_bytes, p); });
+    if (result != nullptr) {
+      sources.fold(op, p, result, longest);
+      conclude(op, result, longest / op.element_bytes, p);
+    } else {
+      sources.fold_out(op, p, out, 0, 0, longest, false);
+      out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(op, data, n / op.element_bytes, p); });
+    }
   } catch (...) {
     return false;
   }
@@ -105,23 +111,23 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
 [[nodiscard]] inline bool scan_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
                                        std::size_t count, const cohort::detail::reducer& op) {
   const std::size_t bytes = count * op.element_bytes;
-  if (!may_be_at_once(t, bytes) || bytes > whole_elements(t.home->window->slot_bytes(), op.element_bytes)) return false;
-  operands sources(t.home->size());
+  if (!may_be_at_once(t, bytes)) return false;
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
+  if (!tiny && bytes > whole_elements(t.home->window->slot_bytes(), op.element_bytes)) return false;
+  operands sources(t.home->size());
   step_at_once now(t);
   if (!now.begin(tiny)) return false;
   const transport::window_step& step = now.step();
   const int r = step.rank();
   const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   try {
-    contribute(op, in, memory(r), count, r + 1);
+    give(op, in, memory(r), count, r + 1);
     now.raise();
     for (int k = r - 1; k >= 0; --k) {
       if (!now.raised_by(k)) return false;
     }
     sources.set(memory);
-    const layout whole = layout::uniform(out, bytes, 1);
-    sources.fold_out(op, r + 1, whole, 0, 0, bytes, false);
+    sources.fold(op, r + 1, out, bytes);
     conclude(op, out, count, r + 1);
   } catch (...) {
     return false;

@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
-#include <numeric>
 
 namespace cohort::collective {
 
@@ -31,6 +32,17 @@ namespace cohort::collective {
 /// The same where every rank has a vector and gets one.
 [[nodiscard]] inline bool vectors_exceed_caches(std::size_t bytes, int ranks) noexcept {
   return exceeds_caches(2 * bytes * static_cast<std::size_t>(ranks));
+}
+
+/// Of the size of numbers without a call.
+inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (bytes == sizeof(std::uint64_t)) {
+    std::memcpy(to, from, sizeof(std::uint64_t));
+  } else if (bytes == sizeof(std::uint32_t)) {
+    std::memcpy(to, from, sizeof(std::uint32_t));
+  } else {
+    std::memcpy(to, from, bytes);
+  }
 }
 
 /// Bytes [from, from + bytes) of a block into memory that others read.
@@ -55,6 +67,13 @@ inline void copy_out(const std::byte* from, const layout& vector, int block, std
   if (streaming) cohort::detail::stream_fence();
 }
 
+/// This rank's contribution to a reduction into memory that others read; `in` is not there.
+inline void give(const cohort::detail::reducer& op, const std::byte* in, std::byte* into, std::size_t count,
+                 int ranks) {
+  if (op.prepare != nullptr) return op.prepare(op.op, into, in, count, ranks);
+  if (count > 0) copy_short(into, in, count * op.element_bytes);
+}
+
 /// More operands than this are not kept on the stack.
 inline constexpr int few_ranks = 16;
 
@@ -71,6 +90,10 @@ class operands {
   void set(Where where) {
     const std::byte** const at = begin();
     for (int k = 0; k < ranks_; ++k) at[k] = where(k);
+  }
+  /// Combines the first `count` of them into `out`, of `bytes` bytes.
+  void fold(const cohort::detail::reducer& op, int count, std::byte* out, std::size_t bytes) const {
+    op.fold_many(op.op, out, data(), count, bytes / op.element_bytes, false);
   }
   /// Combines the first `count` of them into bytes [to, to + bytes) of a block, and moves on by that much.
   void fold_out(const cohort::detail::reducer& op, int count, const layout& vector, int block, std::size_t to,
@@ -91,12 +114,18 @@ class operands {
   detail::short_vector<const std::byte*> many_{};
 };
 
+/// The fewest bytes that are whole elements and whole cache lines of 64 bytes.
+[[nodiscard]] constexpr std::size_t whole_lines(std::size_t element_bytes) noexcept {
+  return element_bytes << (6 - std::min(std::countr_zero(element_bytes), 6));
+}
+static_assert(whole_lines(1) == 64 && whole_lines(12) == 192 && whole_lines(64) == 64 && whole_lines(160) == 320);
+
 /// Some bytes cut into one slice for each rank: whole elements, and whole cache lines as far as there are enough.
 struct slices {
   std::size_t each;
   std::size_t total;
   slices(std::size_t bytes, int ranks, std::size_t element_bytes) noexcept : total(bytes) {
-    const std::size_t unit = std::lcm(element_bytes, std::size_t{64});
+    const std::size_t unit = whole_lines(element_bytes);
     const std::size_t even = bytes / static_cast<std::size_t>(ranks) + element_bytes;
     const std::size_t step = unit <= even ? unit : element_bytes;
     each = (even + step - 1) / step * step;
@@ -107,7 +136,7 @@ struct slices {
 
 /// The part of `room` bytes that whole elements fill, in whole cache lines if they can.
 [[nodiscard]] inline std::size_t whole_elements(std::size_t room, std::size_t element_bytes) noexcept {
-  const std::size_t unit = std::lcm(element_bytes, std::size_t{64});
+  const std::size_t unit = whole_lines(element_bytes);
   return unit <= room ? room / unit * unit : room / element_bytes * element_bytes;
 }
 

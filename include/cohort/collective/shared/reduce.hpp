@@ -31,7 +31,7 @@ namespace cohort::collective {
   const transport::window_step& step = now.step();
   const auto data = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   try {
-    contribute(op, in, data(step.rank()), count, p);
+    give(op, in, data(step.rank()), count, p);
     now.raise();
     if (root < 0 || root == step.rank()) {
       if (!now.raised_by_all()) return false;

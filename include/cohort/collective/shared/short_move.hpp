@@ -5,11 +5,10 @@
 
 #include <cohort/collective/layout.hpp>
 #include <cohort/collective/shared/at_once.hpp>
+#include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/move.hpp>
 
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 
 namespace cohort::collective {
 
@@ -41,21 +40,6 @@ struct short_move {
   [[nodiscard]] bool takes(int rank) const noexcept { return taker < 0 || taker == rank; }
 };
 
-namespace detail {
-
-/// The sizes of numbers, without a call.
-inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  if (bytes == sizeof(std::uint64_t)) {
-    std::memcpy(to, from, sizeof(std::uint64_t));
-  } else if (bytes == sizeof(std::uint32_t)) {
-    std::memcpy(to, from, sizeof(std::uint32_t));
-  } else {
-    std::memcpy(to, from, bytes);
-  }
-}
-
-}  // namespace detail
-
 /// Carries it out, if that can be done without a frame. This rank's block for itself is copied too.
 ///
 /// Result: as of the other moves at once
@@ -72,21 +56,21 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) 
   const bool takes = m.takes(r);
   // What only this rank would take, nobody needs to see.
   if (gives && m.taker != r) {
-    detail::copy_short(step.short_data(r), m.in, m.block * static_cast<std::size_t>(m.in_by_rank ? p : 1));
+    copy_short(step.short_data(r), m.in, m.block * static_cast<std::size_t>(m.in_by_rank ? p : 1));
   }
   now.raise();
   if (!takes) return now.end(), true;
   const std::size_t from_there = m.in_by_rank ? mine : 0;
   if (gives) {
     std::byte* const to = m.out + (m.out_by_rank ? mine : 0);
-    if (to != m.in + from_there) detail::copy_short(to, m.in + from_there, m.block);
+    if (to != m.in + from_there) copy_short(to, m.in + from_there, m.block);
   }
   for (int k = 1; k < p; ++k) {
     const int from = step.other(k);
     if (!m.gives(from)) continue;
     if (!now.raised_by(from)) return false;
-    detail::copy_short(m.out + (m.out_by_rank ? m.block * static_cast<std::size_t>(from) : 0),
-                       step.short_data(from) + from_there, m.block);
+    copy_short(m.out + (m.out_by_rank ? m.block * static_cast<std::size_t>(from) : 0),
+               step.short_data(from) + from_there, m.block);
   }
   now.end();
   return true;

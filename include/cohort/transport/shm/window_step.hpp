@@ -101,17 +101,26 @@ class window_step {
 
   /// Says what this operation is; before anything is raised.
   void announce(std::int64_t sequence, const signature& s) noexcept {
+    announce_to_others(sequence, s);
+    remember(sequence, s);
+  }
+  /// The same in two parts: what the others read, and what this rank holds against what they have announced.
+  void announce_to_others(std::int64_t sequence, const signature& s) noexcept {
     window_head::entry& own = entry(window_->rank());
     own.sequence = static_cast<std::uint32_t>(sequence);
     own.call = s.packed();
     own.count = s.count;
-    window_->own(number_) = {own.sequence, s, window_->steps};
+  }
+  void remember(std::int64_t sequence, const signature& s) noexcept {
+    window_->own(number_) = {static_cast<std::uint32_t>(sequence), s, window_->steps};
   }
   /// This rank's data of this step are in place.
   void raise() noexcept {
-    entry(window_->rank()).step.store(window_->steps + 1, std::memory_order_release);
+    raise_unheard();
     wake();
   }
+  /// The same for those that look; `wake` is to follow for those that sleep.
+  void raise_unheard() noexcept { entry(window_->rank()).step.store(window_->steps + 1, std::memory_order_release); }
   void raise_second() noexcept {
     window_->head(window_->rank()).second.store(window_->steps + 1, std::memory_order_release);
     wake();
