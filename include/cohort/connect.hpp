@@ -28,6 +28,7 @@ struct connect_options {
   std::string algorithms{};          ///< "all_reduce=ring,...": the same on every rank
   std::string tuning{};              ///< text or a file, see tuning.hpp; that of rank 0 holds for all
   std::string congestion_control{};  ///< of the kernel, such as cubic; empty: reno on one host, else the host's own
+  int stripes = 0;                   ///< connections that carry a long message; 0: one for each 5 Gb/s of the link
   /// Ranks of one machine with different ones are taken for ranks of different hosts; with equal ones they are as the
   /// kernel says.
   std::string host_id{};
@@ -48,8 +49,8 @@ namespace detail {
 /// The options that this process's environment gives.
 ///
 /// Result: the launcher's variables, and COHORT_TIMEOUT, COHORT_JOIN_TIMEOUT, COHORT_PEER_TIMEOUT (seconds),
-///         COHORT_BIND_ADDRESS, COHORT_ALGORITHMS, COHORT_TUNING, COHORT_TCP_CONGESTION, COHORT_HOST_ID (at most 64
-///         characters) and COHORT_SHM (0 or 1)
+///         COHORT_BIND_ADDRESS, COHORT_ALGORITHMS, COHORT_TUNING, COHORT_TCP_CONGESTION, COHORT_TCP_STRIPES (1 to 32, or
+///         auto), COHORT_HOST_ID (at most 64 characters) and COHORT_SHM (0 or 1)
 /// Errors: errc::bad_environment naming the variable
 [[nodiscard]] connect_options options_from_environment(const environment& env = environment{});
 

@@ -213,14 +213,14 @@ class round_plan {
       }
     });
   }
-  static void combine_piece(const transport::request& r, std::size_t number) noexcept {
+  static void combine_piece(const transport::request& r, std::size_t number, std::size_t offset, const std::byte* data,
+                            std::size_t bytes) noexcept {
     const arrival& a = *static_cast<const arrival*>(r.room);
     round_plan& plan = *a.plan;
     if (plan.failure_) return;
     try {
-      const transport::piece& p = r.pieces[number];
-      plan.op_->fold(plan.op_->op, plan.targets_[a.first_target + number], p.data, p.bytes / plan.op_->element_bytes,
-                     a.where);
+      plan.op_->fold(plan.op_->op, plan.targets_[a.first_target + number] + offset, data,
+                     bytes / plan.op_->element_bytes, a.where);
     } catch (...) {
       plan.failure_ = std::current_exception();
     }

@@ -148,6 +148,7 @@ inline tuning join_world(any_store& store, transport::tcp_transport& endpoint, c
 COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio::io_context* io, any_store* store) {
   const deadline until = deadline_after(o.join_timeout);
   transport::require_congestion_control(o.congestion_control);
+  transport::require_stripes(o.stripes);
   transport::tcp_settings s;
   s.rank = o.launch.rank;
   s.size = o.launch.world_size;
@@ -161,6 +162,7 @@ COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio:
   s.shared_memory = o.shared_memory;
   s.host_id = o.host_id;
   s.congestion_control = o.congestion_control;
+  s.stripes = o.stripes;
   const boost::asio::ip::address address = s.bind_address;
   std::vector<int> members(static_cast<std::size_t>(s.size));
   for (int r = 0; r < s.size; ++r) members[static_cast<std::size_t>(r)] = r;
@@ -204,6 +206,15 @@ COHORT_DECL connect_options options_from_environment(const environment& env) {
   o.algorithms = env.get("COHORT_ALGORITHMS").value_or("");
   o.tuning = env.get("COHORT_TUNING").value_or("");
   o.congestion_control = env.get("COHORT_TCP_CONGESTION").value_or("");
+  if (const std::optional<std::string> stripes = env.get("COHORT_TCP_STRIPES"); stripes && *stripes != "auto") {
+    const std::optional<std::int64_t> number = detail::whole_integer(*stripes);
+    if (!number || *number < 1 || *number > transport::most_stripes) {
+      throw error(errc::bad_environment, "COHORT_TCP_STRIPES=" + detail::quoted(*stripes) +
+                                             ": expected auto, or the number of connections for a long message, 1 to " +
+                                             std::to_string(transport::most_stripes));
+    }
+    o.stripes = static_cast<int>(*number);
+  }
   o.host_id = env.get("COHORT_HOST_ID").value_or("");
   if (o.host_id.size() > 64) {
     throw error(errc::bad_environment,

@@ -23,7 +23,7 @@ namespace cohort::transport {
 
 /// Ranks understand each other when they are of one library version, up to the patch level, and of one protocol: both
 /// are in the number that a hello begins with.
-inline constexpr std::uint32_t protocol_revision = 1;
+inline constexpr std::uint32_t protocol_revision = 2;
 inline constexpr std::uint32_t protocol_version =
     (std::uint32_t{COHORT_VERSION_MAJOR} << 24) | (std::uint32_t{COHORT_VERSION_MINOR} << 16) | protocol_revision;
 static_assert(COHORT_VERSION_MAJOR < 256 && COHORT_VERSION_MINOR < 256 && protocol_revision < 65536);
@@ -67,7 +67,7 @@ struct hello {
   std::int32_t world_size = 0;
   std::int32_t rank = -1;    ///< of the sender; -1 for a tool that is no rank
   std::int32_t target = -1;  ///< the rank that the sender means to reach; -1 when it does not care
-  std::uint32_t lane = 0;    ///< which of several connections between the same two ranks
+  std::uint32_t lane = 0;    ///< which of several connections between the same two ranks; 0: the first
   std::array<unsigned char, 16> nonce{};
   cohort::detail::sha256_digest proof{};  ///< zero without a secret
   friend bool operator==(const hello&, const hello&) = default;
@@ -86,7 +86,8 @@ enum class hello_field : std::uint16_t {
   rank,
   target,
   capacity,
-  tls
+  tls,
+  lane
 };
 
 /// What the listener knows about itself.
@@ -249,7 +250,7 @@ inline void put_proof(hello_bytes& bytes, const cohort::detail::sha256_digest& p
   r.version = from.number<std::uint32_t>();
   const auto field = from.number<std::uint16_t>();
   r.verdict.field =
-      field <= static_cast<std::uint16_t>(hello_field::tls) ? static_cast<hello_field>(field) : hello_field::magic;
+      field <= static_cast<std::uint16_t>(hello_field::lane) ? static_cast<hello_field>(field) : hello_field::magic;
   (void)from.number<std::uint16_t>();
   r.verdict.expected = static_cast<std::int64_t>(from.number<std::uint64_t>());
   r.verdict.found = static_cast<std::int64_t>(from.number<std::uint64_t>());
@@ -289,6 +290,7 @@ inline void put_proof(hello_bytes& bytes, const cohort::detail::sha256_digest& p
     case hello_field::role:
     case hello_field::rank:
     case hello_field::target:
+    case hello_field::lane:
       break;
   }
   return errc::protocol_error;
@@ -339,6 +341,9 @@ inline constexpr std::string_view tls_everywhere =
       return "it has " + std::to_string(v.found) + " clients, which is its limit";
     case hello_field::tls:
       return "it speaks TLS 1.3 alone, this process does not: " + std::string(tls_everywhere);
+    case hello_field::lane:
+      return "it takes " + std::to_string(v.expected) + " connections beside the first one, this is number " +
+             std::to_string(v.found);
   }
   return "it refused for a reason that this version does not know";
 }

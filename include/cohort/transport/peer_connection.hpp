@@ -8,7 +8,9 @@
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/frame.hpp>
 #include <cohort/transport/matching.hpp>
+#include <cohort/transport/stripe_set.hpp>
 
+#include <boost/asio/error.hpp>
 #include <boost/system/errc.hpp>
 #include <boost/system/error_code.hpp>
 
@@ -42,7 +44,7 @@ class peer_connection_owner {
   virtual void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) = 0;
 };
 
-class peer_connection : public std::enable_shared_from_this<peer_connection> {
+class peer_connection : public std::enable_shared_from_this<peer_connection>, private stripe_set_owner {
  public:
   /// Early messages may hold this many bytes of a receiver before their sender waits to be asked for more.
   static constexpr std::int64_t window = std::int64_t{4} << 20;
@@ -55,6 +57,20 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
   [[nodiscard]] byte_stream& stream() noexcept { return *stream_; }
   [[nodiscard]] bool has_output() const noexcept { return head_ < queue_.size(); }
   [[nodiscard]] bool peer_has_left() const noexcept { return peer_has_left_; }
+  /// The first stream has ended in good order, before the others.
+  [[nodiscard]] bool over() const noexcept { return over_; }
+
+  /// The streams beside the first one, made when they are first asked for.
+  [[nodiscard]] stripe_set& stripes() {
+    if (stripes_ == nullptr) stripes_ = std::make_unique<stripe_set>(static_cast<stripe_set_owner&>(*this));
+    return *stripes_;
+  }
+  [[nodiscard]] stripe_set* stripes_if_any() const noexcept { return stripes_.get(); }
+  /// From now on long sends go over so many other streams, which are being opened.
+  void use_stripes(std::size_t number) {
+    stripes().count_on(number);
+    stripes_sends_ = true;
+  }
   /// Whether a send of this communicator waits for the peer to ask for it.
   [[nodiscard]] bool awaits_grant(std::uint64_t context, bool tagged_only) const noexcept {
     return std::any_of(announced_.begin(), announced_.end(), [=](const auto& a) {
@@ -67,7 +83,10 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
   /// False: nothing was sent, a request is needed.
   [[nodiscard]] bool send_now(const envelope& header, const piece& payload);
   /// Nothing more is sent after this, and no receive is posted.
-  void say_goodbye() { enqueue_frame(frame_kind::goodbye, envelope{}, 0); }
+  void say_goodbye() {
+    enqueue_frame(frame_kind::goodbye, envelope{}, 0);
+    if (stripes_ != nullptr) stripes_->say_goodbye();
+  }
   /// Takes the message at the front of the stream, if it is whole, short, and what is expected.
   ///
   /// Needs:  nobody else waits for it
@@ -97,6 +116,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
 
  private:
   static constexpr std::size_t staging_bytes = std::size_t{64} << 10;
+  /// In the ticket of a message that its sender can cut: whoever grants it says where.
+  static constexpr std::uint64_t striped_ticket = std::uint64_t{1} << 63;
 
   using short_bytes = std::vector<std::byte, detail::pool_allocator<std::byte>>;
   using places = std::vector<piece, detail::pool_allocator<piece>>;
@@ -140,6 +161,18 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
   void land(const std::byte* data, std::size_t bytes);
   void finish_payload();
   bool lose(const boost::system::error_code& why, const char* what);
+  bool end_first(const boost::system::error_code& why, const char* what);
+
+  void on_striped_send(request& r) override {
+    r.place = nullptr;
+    owner_->on_sent(r);
+  }
+  void on_striped_receive(request& r) override {
+    r.place = nullptr;
+    owner_->on_received(*this, r);
+  }
+  void on_stripe_lost(const boost::system::error_code& why, const char* what) override { lose(why, what); }
+  void on_stripes_quiet() override;
   using tickets = std::vector<std::pair<std::uint64_t, request*>>;
   [[nodiscard]] static tickets::iterator find(tickets& all, std::uint64_t ticket) {
     return std::find_if(all.begin(), all.end(), [ticket](const auto& t) { return t.first == ticket; });
@@ -170,12 +203,16 @@ class peer_connection : public std::enable_shared_from_this<peer_connection> {
   std::uint64_t payload_done_ = 0;
   bool payload_is_early_ = false;  // it counts against the window
   bool peer_has_left_ = false;
+  bool over_ = false;
+  bool stripes_sends_ = false;
   std::size_t places_left_ = 0;  // bytes of an offer's list that are still to come
   request* target_ = nullptr;
   early_message* early_ = nullptr;
   std::unique_ptr<early_message> claimed_{};
   std::vector<piece> in_pieces_{};
   std::vector<std::byte> places_bytes_{};
+
+  std::unique_ptr<stripe_set> stripes_{};
 };
 
 }  // namespace cohort::transport

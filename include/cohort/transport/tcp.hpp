@@ -14,6 +14,7 @@
 #include <cohort/transport/tcp_doorway.hpp>
 #include <cohort/transport/tcp_monitor.hpp>
 #include <cohort/transport/tcp_stream.hpp>
+#include <cohort/transport/tcp_stripes.hpp>
 #include <cohort/transport/tls_stream.hpp>
 
 #include <boost/asio/io_context.hpp>
@@ -22,6 +23,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -51,6 +53,7 @@ struct tcp_settings {
   bool shared_memory = true;  ///< with the ranks of this host
   std::string host_id{};      ///< tells hosts apart besides what the kernel says
   std::string congestion_control{};
+  int stripes = 0;  ///< of a long message to one rank; 0: as many as the link needs
 };
 
 class tcp_transport final : public cpu_transport, private peer_connection_owner {
@@ -106,6 +109,15 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   static constexpr std::size_t local_eager_limit = std::size_t{256} << 10;
 
   enum class link : unsigned char { none, dialing, promised, open, lost };
+  /// A connection beside the first one.
+  struct lane {
+    link state = link::none;
+    std::shared_ptr<tcp_introduction> dialing{};
+    tcp::socket* socket = nullptr;
+    bool read_armed = false;
+    bool write_armed = false;
+    bool reads_again = false;
+  };
   struct peer {
     link state = link::none;
     tcp_peer_address address{};
@@ -118,6 +130,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
     bool write_armed = false;
     bool reads_again = false;  // soon, without waiting for the socket
     bool left = false;         // in good order, as the monitor says; what it sent before may still be on its way
+    int stripes = 0;           // of what is sent to it; 0: not looked at yet
+    std::vector<lane> lanes{};
   };
 
   [[nodiscard]] peer& peer_of(int rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
@@ -130,13 +144,27 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   bool move_links();
   [[nodiscard]] bool neighbours_wait();
   [[nodiscard]] hello_verdict decide_incoming(const hello& h);
+  [[nodiscard]] hello greeting_for(int rank) const;
+  [[nodiscard]] std::string describe_peer(int rank) const;
   void adopt(int rank, tcp_link wire);
-  [[nodiscard]] std::unique_ptr<byte_stream> stream_over(int rank, tcp_link wire);
+  void prepare(tcp::socket& socket) const;
+  [[nodiscard]] static std::unique_ptr<byte_stream> stream_over(tcp_link wire, tcp::socket*& socket,
+                                                                std::function<void()> again);
   void read_again(int rank);
   void opened(int rank);
   void dial(int rank);
   void arm_read(int rank);
   void arm_write(int rank);
+  void pass_on(request& send);
+  void choose_stripes(int rank);
+  [[nodiscard]] hello_verdict decide_incoming_lane(const hello& h);
+  void dial_lane(int rank, std::size_t index);
+  void adopt_lane(int rank, std::size_t index, tcp_link wire);
+  void read_lane(const std::shared_ptr<peer_connection>& c, std::size_t index);
+  void read_lane_again(int rank, std::size_t index);
+  void arm_lane_read(int rank, std::size_t index);
+  void arm_lanes(int rank);
+  static void drop_lanes(peer& p);
   void start_send(request& send);
   void start_receive(request& receive);
   void start_local(request& send);
@@ -167,6 +195,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   std::optional<boost::asio::posix::stream_descriptor> mail_{};
   std::vector<peer> peers_{};
   std::vector<int> host_marks_{};  // of every rank; equal for those of one host
+  int ranks_on_machine_ = 1;
   std::vector<int> open_{};        // connected by sockets
   std::vector<int> links_{};       // connected by memory
   matcher matcher_{};
@@ -186,4 +215,5 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
 }  // namespace cohort::transport
 
 #include <cohort/transport/impl/tcp.hpp>
+#include <cohort/transport/impl/tcp_lanes.hpp>
 #include <cohort/transport/impl/tcp_neighbours.hpp>

@@ -38,6 +38,7 @@ inline void peer_connection::send(request& r) {
     return;
   }
   r.ticket = next_ticket_++;
+  if (stripes_sends_ && bytes >= shortest_striped) r.ticket |= striped_ticket;
   announced_.emplace_back(r.ticket, &r);
   if (stream_->same_host() && bytes > 0 && offer(r)) return;
   enqueue_frame(frame_kind::announce, r.header, r.ticket);
@@ -145,7 +146,7 @@ inline bool peer_connection::try_write() {
     for (std::size_t i = head_; i < queue_.size() && out_pieces_.size() < most_pieces; ++i) gather(queue_[i]);
     boost::system::error_code failure;
     std::size_t sent = stream_->send(out_pieces_, failure);
-    if (failure) return lose(failure, "sending");
+    if (failure) return end_first(failure, "sending");
     if (sent == 0) return moved;
     moved = true;
     std::size_t given = 0;
@@ -178,6 +179,7 @@ inline bool peer_connection::try_write() {
 }
 
 inline void peer_connection::withdraw(request& r) {
+  if (stripes_ != nullptr) stripes_->withdraw(r);
   if (!r.sending) {
     if (target_ == &r) target_ = nullptr;
     if (claimed_ != nullptr && claimed_->receiver == &r) claimed_->receiver = nullptr;
@@ -207,9 +209,23 @@ inline bool peer_connection::lose(const boost::system::error_code& why, const ch
   return false;
 }
 
+/// The first stream ends behind the peer's goodbye; the rest of a message may still be on its way over the others.
+inline bool peer_connection::end_first(const boost::system::error_code& why, const char* what) {
+  if (!peer_has_left_ || stripes_ == nullptr || !stripes_->awaits()) return lose(why, what);
+  over_ = true;
+  queue_.clear();
+  head_ = 0;
+  return false;
+}
+
+inline void peer_connection::on_stripes_quiet() {
+  if (over_) lose(boost::asio::error::eof, "receiving");
+}
+
 inline void peer_connection::close() noexcept {
   owner_ = nullptr;
   stream_->close();
+  if (stripes_ != nullptr) stripes_->close();
 }
 
 }  // namespace cohort::transport

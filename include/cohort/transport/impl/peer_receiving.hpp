@@ -30,8 +30,14 @@ inline void peer_connection::grant(request& receive, std::uint64_t ticket) {
   receive.place = this;
   receive.ticket = ticket;
   if (take_offered(receive, ticket)) return;
-  granted_.emplace_back(ticket, &receive);
-  enqueue_frame(frame_kind::grant, envelope{}, ticket);
+  envelope how;
+  if ((ticket & striped_ticket) != 0) how.bytes = stripe_set::unit_of(receive);
+  if (how.bytes > 0) {
+    stripes().expect(receive, ticket);
+  } else {
+    granted_.emplace_back(ticket, &receive);
+  }
+  enqueue_frame(frame_kind::grant, how, ticket);
 }
 
 /// Result: how many pieces have been filled and used
@@ -53,7 +59,7 @@ inline std::size_t peer_connection::read_piece_by_piece(const request& receive, 
       }
     }
     if (!stream_->read_peer(part, into.subspan(i, 1))) return i;
-    receive.piece_filled(receive, i);
+    receive.piece_filled(receive, i, 0, into[i].data, into[i].bytes);
   }
   return into.size();
 }
@@ -104,6 +110,7 @@ inline void peer_connection::return_credit(std::size_t bytes) {
 
 inline bool peer_connection::try_read() {
   bool moved = false;
+  if (over_) return false;
   for (int attempt = 0; attempt < 4 && open(); ++attempt) {
     in_pieces_.clear();
     std::size_t direct = 0;
@@ -136,7 +143,7 @@ inline bool peer_connection::try_read() {
     if (staged) in_pieces_.push_back({staging_.data(), staging_bytes});
     boost::system::error_code failure;
     const std::size_t got = stream_->receive(in_pieces_, failure);
-    if (failure) return lose(failure, "receiving");
+    if (failure) return end_first(failure, "receiving");
     if (got == 0) return moved;
     moved = true;
     const std::size_t landed = std::min(got, direct);
@@ -144,7 +151,10 @@ inline bool peer_connection::try_read() {
       payload_left_ -= landed;
       payload_done_ += landed;
       if (early_ != nullptr) early_->arrived += landed;
-      if (fills && landed == direct) target_->piece_filled(*target_, current);
+      if (fills && landed == direct) {
+        const piece& full = target_->pieces[current];
+        target_->piece_filled(*target_, current, 0, full.data, full.bytes);
+      }
       if (payload_left_ == 0) finish_payload();
     }
     if (got > landed && open() && !consume(staging_.data(), got - landed)) return true;
@@ -232,6 +242,13 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       if (at == announced_.end()) return true;
       request& r = *at->second;
       announced_.erase(at);
+      if ((f.ticket & striped_ticket) != 0 && f.header.bytes > 0) {
+        if (!can_be_cut(r.header.bytes, f.header.bytes)) {
+          return lose(error_of(boost::system::errc::invalid_argument), "reading a grant of chunks that cannot be cut");
+        }
+        stripes_->send(r, f.ticket, f.header.bytes);
+        return open();
+      }
       frame reply;
       reply.kind = frame_kind::data;
       reply.ticket = f.ticket;

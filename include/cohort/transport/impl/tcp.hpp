@@ -59,6 +59,7 @@ inline tcp_transport::~tcp_transport() {
   if (door_) door_->close();
   for (peer& p : peers_) {
     if (p.dialing) p.dialing->cancel();
+    drop_lanes(p);
     if (p.connection) p.connection->close();
   }
 }
@@ -124,11 +125,15 @@ inline void tcp_transport::open_door() {
   door_ = std::make_shared<tcp_doorway>(std::move(acceptor_), mine, settings_.secret, static_cast<std::size_t>(size()),
                                         settings_.tls);
   door_->open([this](const hello& h) { return decide_incoming(h); },
-              [this](tcp_link wire, const hello& h) { adopt(h.rank, std::move(wire)); });
+              [this](tcp_link wire, const hello& h) {
+                if (h.lane == 0) return adopt(h.rank, std::move(wire));
+                adopt_lane(h.rank, h.lane - 1, std::move(wire));
+              });
 }
 
 inline hello_verdict tcp_transport::decide_incoming(const hello& h) {
   if (h.rank < 0 || h.rank == rank()) return {hello_field::rank, size() - 1, h.rank};
+  if (h.lane != 0) return decide_incoming_lane(h);
   peer& p = peer_of(h.rank);
   const hello_verdict taken{hello_field::capacity, 1, 0};
   if (p.state == link::open || p.state == link::lost) return taken;
@@ -140,9 +145,7 @@ inline hello_verdict tcp_transport::decide_incoming(const hello& h) {
   return {};
 }
 
-inline void tcp_transport::dial(int rank_of_peer) {
-  peer& p = peer_of(rank_of_peer);
-  p.state = link::dialing;
+inline hello tcp_transport::greeting_for(int rank_of_peer) const {
   hello mine;
   mine.role = connection_role::data;
   mine.job = job_id(settings_.run_id);
@@ -150,7 +153,26 @@ inline void tcp_transport::dial(int rank_of_peer) {
   mine.world_size = size();
   mine.rank = rank();
   mine.target = rank_of_peer;
-  p.dialing = std::make_shared<tcp_introduction>(tcp::socket(*io_), mine, settings_.secret, settings_.tls);
+  return mine;
+}
+
+/// Why a connection could not be opened.
+[[nodiscard]] inline std::string reason_of(const tcp_introduction::outcome& o) {
+  if (o.why) return o.why.message();
+  return !o.verdict.accepted() ? explain(o.verdict) : std::string{"it does not know this job's secret"};
+}
+
+inline std::string tcp_transport::describe_peer(int rank_of_peer) const {
+  const tcp_peer_address& a = peers_[static_cast<std::size_t>(rank_of_peer)].address;
+  return place_of({rank_of_peer, false, a.host, a.pid, {}}) + " at " + a.where.address().to_string() + ":" +
+         std::to_string(a.where.port());
+}
+
+inline void tcp_transport::dial(int rank_of_peer) {
+  peer& p = peer_of(rank_of_peer);
+  p.state = link::dialing;
+  p.dialing = std::make_shared<tcp_introduction>(tcp::socket(*io_), greeting_for(rank_of_peer), settings_.secret,
+                                                 settings_.tls);
   p.dialing->start(
       p.address.where, [this, alive = alive_, rank_of_peer](tcp_link wire, const tcp_introduction::outcome& o) {
         if (!*alive) return;
@@ -164,43 +186,42 @@ inline void tcp_transport::dial(int rank_of_peer) {
           return;
         }
         q.state = link::lost;
-        const std::string reason = o.why                   ? o.why.message()
-                                   : !o.verdict.accepted() ? explain(o.verdict)
-                                                           : std::string{"it does not know this job's secret"};
-        suspect(rank_of_peer, "rank " + std::to_string(rank()) + " cannot connect to " +
-                                  place_of({rank_of_peer, false, q.address.host, q.address.pid, {}}) + " at " +
-                                  q.address.where.address().to_string() + ":" + std::to_string(q.address.where.port()) +
-                                  ": " + reason);
+        suspect(rank_of_peer, "rank " + std::to_string(rank()) + " cannot connect to " + describe_peer(rank_of_peer) +
+                                  ": " + reason_of(o));
       });
 }
 
 inline void tcp_transport::adopt(int rank_of_peer, tcp_link wire) {
   peer& p = peer_of(rank_of_peer);
-  tcp::socket& socket = wire.socket();
-  boost::system::error_code ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
-  choose_congestion_control(socket, settings_.congestion_control);
-  socket.non_blocking(true, ignored);
-  close_on_exec(socket.native_handle());
-  p.connection = std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this),
-                                                   stream_over(rank_of_peer, std::move(wire)), rank_of_peer);
+  prepare(wire.socket());
+  p.connection = std::make_shared<peer_connection>(
+      static_cast<peer_connection_owner&>(*this),
+      stream_over(std::move(wire), p.socket, [this, rank_of_peer] { read_again(rank_of_peer); }), rank_of_peer);
   open_.push_back(rank_of_peer);
   // What came right behind the greeting may have been read with it.
   if (settings_.tls != nullptr) read_again(rank_of_peer);
   opened(rank_of_peer);
 }
 
-inline std::unique_ptr<byte_stream> tcp_transport::stream_over(int rank_of_peer, tcp_link wire) {
-  peer& p = peer_of(rank_of_peer);
+inline void tcp_transport::prepare(tcp::socket& socket) const {
+  boost::system::error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  choose_congestion_control(socket, settings_.congestion_control);
+  socket.non_blocking(true, ignored);
+  close_on_exec(socket.native_handle());
+}
+
+/// Tells where the socket is from now on. `again` is for what has been read of it without being asked for.
+inline std::unique_ptr<byte_stream> tcp_transport::stream_over(tcp_link wire, tcp::socket*& socket,
+                                                               std::function<void()> again) {
   std::unique_ptr<tls_session> session = wire.take_session();
   if (session == nullptr) {
     auto stream = std::make_unique<tcp_stream>(std::move(wire.socket()));
-    p.socket = &stream->socket();
+    socket = &stream->socket();
     return stream;
   }
-  auto stream = std::make_unique<tls_stream>(std::move(wire.socket()), std::move(session),
-                                             [this, rank_of_peer] { read_again(rank_of_peer); });
-  p.socket = &stream->socket();
+  auto stream = std::make_unique<tls_stream>(std::move(wire.socket()), std::move(session), std::move(again));
+  socket = &stream->socket();
   return stream;
 }
 
@@ -221,7 +242,7 @@ inline void tcp_transport::opened(int rank_of_peer) {
   p.state = link::open;
   while (request* const r = p.waiting.pop_front()) {
     r->place = nullptr;
-    p.connection->send(*r);
+    pass_on(*r);
     if (p.state != link::open) break;
   }
   if (left_ && p.state == link::open) p.connection->say_goodbye();
@@ -231,7 +252,7 @@ inline void tcp_transport::opened(int rank_of_peer) {
 
 inline void tcp_transport::arm_read(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
-  if (p.read_armed || p.state != link::open || p.socket == nullptr) return;
+  if (p.read_armed || p.state != link::open || p.socket == nullptr || p.connection->over()) return;
   p.read_armed = true;
   detail::when_ready(*p.socket, tcp::socket::wait_read,
                      [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
@@ -245,6 +266,7 @@ inline void tcp_transport::arm_read(int rank_of_peer) {
 
 inline void tcp_transport::arm_write(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
+  if (!p.lanes.empty()) arm_lanes(rank_of_peer);
   if (p.write_armed || p.state != link::open || p.socket == nullptr || !p.connection->has_output()) return;
   p.write_armed = true;
   detail::when_ready(*p.socket, tcp::socket::wait_write,
@@ -262,6 +284,7 @@ inline void tcp_transport::on_lost(peer_connection& c, const boost::system::erro
   open_.erase(std::remove(open_.begin(), open_.end(), c.peer()), open_.end());
   links_.erase(std::remove(links_.begin(), links_.end(), c.peer()), links_.end());
   c.close();
+  drop_lanes(p);
   if (p.left || c.peer_has_left()) return check_departed(c.peer());
   suspect(c.peer(), "the connection between rank " + std::to_string(rank()) + " and " +
                         place_of({c.peer(), false, p.address.host, p.address.pid, {}}) + " was lost while " + what +
@@ -319,6 +342,11 @@ inline bool tcp_transport::needs(const group& g, int rank_of_peer) {
   if (matcher_.awaits(context, rank_of_peer, tagged_only)) return true;
   if (!tagged_only && waits_.awaits(g, g.rank_of(rank_of_peer))) return true;
   if (p.connection && p.connection->awaits_grant(context, tagged_only)) return true;
+  // What it had sent was on its way when its connection ended.
+  if (p.state == link::lost && p.connection) {
+    const stripe_set* const stripes = p.connection->stripes_if_any();
+    if (stripes != nullptr && stripes->awaits(context)) return true;
+  }
   for (const request* r = p.waiting.front(); r != nullptr; r = r->next) {
     if (r->header.context == context && (r->tagged() || !tagged_only)) return true;
   }
@@ -333,16 +361,18 @@ inline bool tcp_transport::progress() {
   constexpr std::size_t direct_limit = 4;
   bool moved = waits_.look(*this);
   if (!links_.empty()) moved = move_links() || moved;
+  bool striping = false;
   if (open_.size() <= direct_limit) {
     for (std::size_t i = 0; i < open_.size(); ++i) {
       const std::shared_ptr<peer_connection> c = peer_of(open_[i]).connection;
+      if (const stripe_set* const stripes = c->stripes_if_any()) striping = striping || stripes->busy();
       if (c->has_output()) moved = c->try_write() || moved;
       if (c->open()) moved = c->try_read() || moved;
     }
   }
   // Words in memory cost less to look at than sockets: with nothing else open the reactor is asked more rarely.
   const unsigned every = open_.empty() && neighbours_ ? 64 : 16;
-  if (open_.size() > direct_limit || ++turn_ % every == 0) {
+  if (open_.size() > direct_limit || striping || ++turn_ % every == 0) {
     if (neighbours_ && neighbours_->has_waiting()) read_mail();
     if (io_->stopped()) io_->restart();
     for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);

@@ -25,7 +25,7 @@ inline void tcp_transport::start_send(request& send) {
   peer& p = peer_of(send.peer);
   if (p.state == link::none && neighbours_ && neighbours_->shares(rank(), send.peer)) link_up(send.peer);
   if (p.state == link::open && !p.connection->peer_has_left()) {
-    p.connection->send(send);
+    pass_on(send);
     if (p.connection->has_output()) arm_write(send.peer);
     return;
   }

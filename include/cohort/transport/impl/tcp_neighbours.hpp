@@ -90,6 +90,9 @@ inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::st
     host_marks_.push_back(a.host.empty() ? r : first_on.try_emplace(a.host, r).first->second);
   }
   for (group* const g : groups()) note_hosts(*g);
+  const std::string_view machine = machine_of(all[static_cast<std::size_t>(rank())]);
+  ranks_on_machine_ = static_cast<int>(
+      std::count_if(all.begin(), all.end(), [machine](const host_address& a) { return machine_of(a) == machine; }));
   const core_share share = core_share::of(all[static_cast<std::size_t>(rank())], all);
   // Each look at a socket is a call of the kernel's, so that thousands of them are no way to wait.
   if (neighbours_ || share.ranks > share.cores) how_to_wait().among(share.ranks, share.cores);
