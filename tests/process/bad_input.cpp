@@ -85,6 +85,11 @@ TEST_CASE("bad input: an environment that is half set or wrong is refused with e
       {{{"COHORT_PEER_TIMEOUT", "0.01"}}, {"COHORT_PEER_TIMEOUT", "0.2 s"}},
       {{{"COHORT_TIMEOUT", "soon"}}, {"COHORT_TIMEOUT", "soon", "expected seconds"}},
       {{{"COHORT_JOIN_TIMEOUT", "-3"}}, {"COHORT_JOIN_TIMEOUT", "-3"}},
+      {{{"COHORT_TCP_STRIPES", "0"}}, {"COHORT_TCP_STRIPES=\"0\": expected auto, or the number", "1 to 32"}},
+      {{{"COHORT_TCP_STRIPES", "33"}}, {"COHORT_TCP_STRIPES=\"33\": expected auto"}},
+      {{{"COHORT_TCP_STRIPES", "-1"}}, {"COHORT_TCP_STRIPES=\"-1\": expected auto"}},
+      {{{"COHORT_TCP_STRIPES", "two"}}, {"COHORT_TCP_STRIPES=\"two\": expected auto"}},
+      {{{"COHORT_TCP_STRIPES", ""}}, {"COHORT_TCP_STRIPES=\"\": expected auto"}},
   };
   for (const wrong& each : all) {
     const auto ranks = run_ranks(1, run_meeting, with(each.environment));

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: BSL-1.0
+// Long messages over several streams, without sockets: that chunks cover a message once, that a ledger refuses whatever
+// does not, and that two stripe_sets move messages over streams that take and give as little as they please.
+#include <doctest/doctest.h>
+
+#include <cohort/transport/stripe_set.hpp>
+#include <cohort/transport/tcp_stripes.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace cohort;
+using namespace cohort::transport;
+
+using generator = std::mt19937_64;
+
+std::uint64_t between(generator& random, std::uint64_t least, std::uint64_t most) {
+  return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
+}
+
+std::vector<chunk> cut(std::uint64_t total, std::uint64_t unit, std::size_t streams) {
+  std::vector<chunk> all;
+  for (chunk_cutter c(9, total, unit, streams); !c.done();) all.push_back(c.next());
+  return all;
+}
+
+// --- streams
+
+/// Bytes in one direction, with room for a few of them.
+struct pipe {
+  std::deque<std::byte> bytes{};
+  std::size_t room = 0;
+  bool closed = false;
+};
+
+class memory_stream final : public byte_stream {
+ public:
+  memory_stream(pipe& out, pipe& in, generator& random) : out_(&out), in_(&in), random_(&random) {}
+  std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
+    if (out_->closed) failure = boost::asio::error::broken_pipe;
+    std::size_t sent = 0;
+    std::size_t free = out_->closed ? 0 : out_->room - std::min(out_->room, out_->bytes.size());
+    free = free == 0 ? 0 : between(*random_, 0, free);
+    for (const piece& p : from) {
+      const std::size_t part = std::min(p.bytes, free - sent);
+      out_->bytes.insert(out_->bytes.end(), p.data, p.data + part);
+      sent += part;
+    }
+    return sent;
+  }
+  std::size_t receive(std::span<const piece> into, boost::system::error_code& failure) override {
+    if (in_->bytes.empty() && in_->closed) failure = boost::asio::error::eof;
+    std::size_t most = in_->bytes.empty() ? 0 : between(*random_, 1, in_->bytes.size());
+    std::size_t got = 0;
+    for (const piece& p : into) {
+      const std::size_t part = std::min(p.bytes, most);
+      std::copy_n(in_->bytes.begin(), part, p.data);
+      in_->bytes.erase(in_->bytes.begin(), in_->bytes.begin() + static_cast<std::ptrdiff_t>(part));
+      got += part;
+      most -= part;
+    }
+    return got;
+  }
+  void close() noexcept override { out_->closed = true; }
+  [[nodiscard]] std::size_t eager_limit() const noexcept override { return 0; }
+
+ private:
+  pipe* out_;
+  pipe* in_;
+  generator* random_;
+};
+
+/// One end; remembers what it was told.
+struct end : stripe_set_owner {
+  stripe_set set{*this};
+  std::vector<const request*> sent{};
+  std::vector<const request*> received{};
+  std::string lost{};
+  int losses = 0;
+  int quiet = 0;
+
+  void on_striped_send(request& r) override { sent.push_back(&r); }
+  void on_striped_receive(request& r) override { received.push_back(&r); }
+  void on_stripe_lost(const boost::system::error_code&, const char* what) override {
+    lost = what;
+    ++losses;
+    set.close();
+  }
+  void on_stripes_quiet() override { ++quiet; }
+};
+
+/// Two ends and the streams between them.
+struct couple {
+  generator& random;
+  end a{};
+  end b{};
+  std::deque<pipe> pipes{};
+
+  explicit couple(generator& g) : random(g) {}
+  void open(std::size_t stream) {
+    pipe& there = pipes.emplace_back();
+    pipe& back = pipes.emplace_back();
+    there.room = between(random, 1, 100000);
+    back.room = between(random, 1, 100000);
+    a.set.open(stream, std::make_unique<memory_stream>(there, back, random));
+    b.set.open(stream, std::make_unique<memory_stream>(back, there, random));
+  }
+  void turn() {
+    const std::size_t streams = std::max(a.set.size(), b.set.size());
+    const std::size_t i = between(random, 0, streams - 1);
+    stripe_set& one = between(random, 0, 1) == 0 ? a.set : b.set;
+    if (!one.is_open(i)) return;
+    if (between(random, 0, 1) == 0) {
+      one.try_read(i);
+    } else if (one.has_output(i)) {
+      one.try_write(i);
+    }
+  }
+};
+
+/// A message, both ends of it: pieces of any lengths in the sender's memory and in the receiver's.
+struct message {
+  std::vector<std::byte> from{};
+  std::vector<std::byte> to{};
+  std::vector<std::byte> used{};  // what the receiver was told of, if it uses its message while it arrives
+  std::vector<std::byte> scratch{};
+  std::vector<piece> out{};
+  std::vector<piece> in{};
+  request send{};
+  request receive{};
+
+  message(generator& random, std::size_t bytes, bool streams) : from(bytes), to(bytes) {
+    for (std::byte& b : from) b = static_cast<std::byte>(random());
+    cut_into(out, from.data(), bytes, random);
+    send.sending = true;
+    if (streams) {
+      // All pieces in one place, as the executor of schedules has them.
+      used.resize(bytes);
+      const std::size_t length = 7 * between(random, 500, 20000);
+      scratch.resize(length);
+      for (std::size_t done = 0; done < bytes; done += length) in.push_back({scratch.data(), std::min(length, bytes - done)});
+      receive.piece_filled = [](const request& r, std::size_t number, std::size_t offset, const std::byte* data,
+                                std::size_t n) noexcept {
+        auto& self = *static_cast<message*>(r.room);
+        for (std::size_t i = 0; i < number; ++i) offset += r.pieces[i].bytes;
+        CHECK(offset % 7 == 0);
+        std::memcpy(self.used.data() + offset, data, n);
+      };
+      receive.room = this;
+    } else {
+      cut_into(in, to.data(), bytes, random);
+    }
+    send.header.bytes = receive.header.bytes = bytes;
+    send.header.context = receive.header.context = 5;
+    send.pieces = out.data();
+    send.piece_count = out.size();
+    receive.pieces = in.data();
+    receive.piece_count = in.size();
+  }
+  message(const message&) = delete;
+  message& operator=(const message&) = delete;
+
+  static void cut_into(std::vector<piece>& into, std::byte* data, std::size_t bytes, generator& random) {
+    while (bytes > 0) {
+      const std::size_t n = std::min<std::size_t>(bytes, between(random, 1, 1 + bytes / 3));
+      into.push_back({data, n});
+      if (between(random, 0, 3) == 0) into.push_back({});  // of no bytes
+      data += n;
+      bytes -= n;
+    }
+  }
+  [[nodiscard]] bool arrived() const { return (receive.piece_filled == nullptr ? to : used) == from; }
+};
+
+/// What a peer might send, to an end that waits for `bytes` under ticket 7.
+std::string answer_to(std::initializer_list<chunk> headers, std::size_t bytes, bool payload = true) {
+  generator random(1);
+  pipe there;
+  pipe back;
+  std::vector<std::byte> memory(bytes);
+  const piece whole{memory.data(), bytes};
+  request r;
+  r.header.bytes = bytes;
+  r.pieces = &whole;
+  r.piece_count = 1;
+  end e;
+  e.set.open(0, std::make_unique<memory_stream>(back, there, random));
+  e.set.expect(r, 7);
+  for (const chunk& c : headers) {
+    const auto header = c.encode();
+    const auto* const from = reinterpret_cast<const std::byte*>(header.data());
+    there.bytes.insert(there.bytes.end(), from, from + header.size());
+    if (payload) there.bytes.insert(there.bytes.end(), static_cast<std::size_t>(std::min<std::uint64_t>(c.bytes, 1 << 20)), std::byte{1});
+  }
+  for (int i = 0; i < 1000 && e.lost.empty() && e.received.empty(); ++i) e.set.try_read(0);
+  CHECK(e.losses <= 1);
+  return e.received.empty() ? e.lost : "received";
+}
+
+}  // namespace
+
+TEST_CASE("stripes: chunks cover a message once, in order, and end where the receiver can bear it") {
+  generator random(2024);
+  for (int round = 0; round < 3000; ++round) {
+    const std::uint64_t unit = between(random, 1, round % 3 == 0 ? longest_chunk : 100);
+    const std::uint64_t total = unit * between(random, 1, 1 + (std::uint64_t{8} << 20) / unit);
+    const std::size_t streams = between(random, 0, 40);
+    CAPTURE(unit);
+    CAPTURE(total);
+    REQUIRE(can_be_cut(total, unit));
+    chunk_ledger ledger(total, unit);
+    std::uint64_t at = 0;
+    for (const chunk& c : cut(total, unit, streams)) {
+      REQUIRE(c.offset == at);
+      REQUIRE(c.bytes > 0);
+      at += c.bytes;
+      REQUIRE(!ledger.complete());
+      REQUIRE(ledger.begin(c));
+      ledger.end(c);
+    }
+    REQUIRE(at == total);
+    REQUIRE(ledger.complete());
+    REQUIRE(ledger.entries() == 1);
+  }
+  CHECK(cut(shortest_striped, 1, 4).size() == 16);  // also the shortest is worth several streams
+  CHECK_FALSE(can_be_cut(100, 0));
+  CHECK_FALSE(can_be_cut(100, 3));
+  CHECK_FALSE(can_be_cut(4 * longest_chunk, 2 * longest_chunk));
+}
+
+TEST_CASE("stripes: a ledger takes chunks in any order and each of them once") {
+  generator random(7);
+  for (int round = 0; round < 300; ++round) {
+    const std::uint64_t unit = between(random, 1, 3000);
+    const std::uint64_t total = unit * between(random, 1, (std::uint64_t{6} << 20) / unit);
+    std::vector<chunk> all = cut(total, unit, between(random, 1, 8));
+    std::shuffle(all.begin(), all.end(), random);
+    chunk_ledger ledger(total, unit);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      REQUIRE(ledger.begin(all[i]));
+      const chunk& earlier = all[between(random, 0, i)];
+      REQUIRE_FALSE(ledger.begin(earlier));
+      // Parts of what has come, or more than it, are what has come too.
+      chunk wrong = earlier;
+      wrong.bytes = std::min<std::uint64_t>(total - wrong.offset, wrong.bytes + unit);
+      REQUIRE_FALSE(ledger.begin(wrong));
+      if (earlier.offset >= unit) {
+        wrong = {earlier.ticket, earlier.offset - unit, earlier.bytes};
+        REQUIRE_FALSE(ledger.begin(wrong));
+      }
+      REQUIRE(ledger.entries() <= i + 1);
+    }
+    REQUIRE_FALSE(ledger.complete());
+    for (const chunk& c : all) ledger.end(c);
+    REQUIRE(ledger.complete());
+    REQUIRE(ledger.entries() == 1);
+  }
+}
+
+TEST_CASE("stripes: a ledger is not to be had by numbers") {
+  constexpr std::uint64_t total = 10 * longest_chunk;
+  constexpr std::uint64_t huge = std::numeric_limits<std::uint64_t>::max();
+  const auto refused = [](std::uint64_t offset, std::uint64_t bytes) {
+    chunk_ledger ledger(total, 8);
+    return !ledger.begin({1, offset, bytes}) && ledger.entries() == 0 && !ledger.complete();
+  };
+  CHECK(refused(0, 0));
+  CHECK(refused(total, 0));
+  CHECK(refused(total, 8));
+  CHECK(refused(total - 8, 16));
+  CHECK(refused(0, longest_chunk + 8));
+  CHECK(refused(0, total));
+  CHECK(refused(huge, shortest_chunk));
+  CHECK(refused(huge - 7, 8));
+  CHECK(refused(8, huge - 7));
+  CHECK(refused(0, huge));
+  CHECK(refused(4, shortest_chunk));      // between elements
+  CHECK(refused(0, shortest_chunk + 4));  // the same
+  CHECK(refused(0, shortest_chunk - 8));  // only the last may be so short
+  CHECK_FALSE(refused(total - 8, 8));
+  CHECK_FALSE(refused(0, shortest_chunk));
+
+  // Whatever comes, it counts no byte twice and keeps no more than a few entries.
+  generator random(99);
+  for (int round = 0; round < 200; ++round) {
+    chunk_ledger ledger(total, 8);
+    std::vector<bool> seen(total / 8);
+    std::uint64_t taken = 0;
+    for (int i = 0; i < 300; ++i) {
+      const chunk c{1, 8 * between(random, 0, total / 8), 8 * between(random, 0, longest_chunk / 8)};
+      const bool inside = c.bytes >= 8 && c.offset + c.bytes <= total;
+      const std::size_t first = c.offset / 8;
+      const std::size_t count = inside ? c.bytes / 8 : 0;
+      const auto at = seen.begin() + static_cast<std::ptrdiff_t>(inside ? first : 0);
+      const bool fresh = std::find(at, at + static_cast<std::ptrdiff_t>(count), true) == at + static_cast<std::ptrdiff_t>(count);
+      const bool long_enough = c.bytes >= shortest_chunk || c.offset + c.bytes == total;
+      REQUIRE(ledger.begin(c) == (inside && fresh && long_enough));
+      if (!(inside && fresh && long_enough)) continue;
+      std::fill(at, at + static_cast<std::ptrdiff_t>(count), true);
+      ledger.end(c);
+      taken += c.bytes;
+      REQUIRE(ledger.complete() == (taken == total));
+      REQUIRE(ledger.entries() <= total / shortest_chunk + 1);
+    }
+  }
+}
+
+TEST_CASE("stripes: a header is what it was before it was sent") {
+  generator random(3);
+  for (int i = 0; i < 100; ++i) {
+    const chunk c{random(), random(), random()};
+    CHECK(chunk::decode(c.encode().data()) == c);
+  }
+  CHECK(chunk{}.is_goodbye());
+  CHECK_FALSE(chunk{1, 0, 0}.is_goodbye());
+}
+
+TEST_CASE("stripes: messages both ways over streams that take and give as little as they please") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    generator random(seed);
+    couple c(random);
+    const std::size_t streams = between(random, 1, 8);
+    std::vector<std::unique_ptr<message>> forth;
+    std::vector<std::unique_ptr<message>> back;
+    const auto start = [&](end& from, end& to, std::vector<std::unique_ptr<message>>& list) {
+      const bool used_early = between(random, 0, 1) == 0;
+      const std::size_t bytes = (used_early ? 7U : 1U) * between(random, 1, 400000);
+      list.push_back(std::make_unique<message>(random, bytes, used_early));
+      message& m = *list.back();
+      const std::uint64_t unit = stripe_set::unit_of(m.receive);
+      REQUIRE(unit > 0);
+      to.set.expect(m.receive, list.size());
+      from.set.send(m.send, list.size(), unit);
+    };
+    const std::size_t early = between(random, 0, 2);
+    for (std::size_t i = 0; i < early; ++i) start(c.a, c.b, forth);  // before there is any stream
+    for (std::size_t i = 0; i < streams; ++i) {
+      c.open(i);
+      if (i < 3) start(i % 2 == 0 ? c.b : c.a, i % 2 == 0 ? c.a : c.b, i % 2 == 0 ? back : forth);
+      for (int t = 0; t < 20; ++t) c.turn();
+    }
+    for (int t = 0; t < 400000 && (c.b.received.size() < forth.size() || c.a.received.size() < back.size()); ++t) c.turn();
+    REQUIRE(c.b.received.size() == forth.size());
+    REQUIRE(c.a.received.size() == back.size());
+    REQUIRE(c.a.sent.size() == forth.size());
+    REQUIRE(c.b.sent.size() == back.size());
+    for (const auto& m : forth) REQUIRE(m->arrived());
+    for (const auto& m : back) REQUIRE(m->arrived());
+    REQUIRE_FALSE(c.a.set.busy());
+    REQUIRE_FALSE(c.b.set.busy());
+
+    // Both leave in good order: nothing is lost, whoever closes first.
+    c.a.set.say_goodbye();
+    c.b.set.say_goodbye();
+    for (int t = 0; t < 5000; ++t) c.turn();
+    c.a.set.close();
+    for (int t = 0; t < 5000; ++t) c.turn();
+    CHECK(c.a.losses == 0);
+    CHECK(c.b.losses == 0);
+  }
+}
+
+TEST_CASE("stripes: what is withdrawn in flight touches no memory any more, and others arrive whole") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    generator random(seed);
+    couple c(random);
+    const std::size_t streams = between(random, 1, 4);
+    for (std::size_t i = 0; i < streams; ++i) c.open(i);
+    const bool used_early = seed % 2 == 0;
+    const std::size_t bytes = 7 * between(random, 50000, 100000);
+    auto gone = std::make_unique<message>(random, bytes, used_early);
+    message stays(random, bytes, used_early);
+    c.b.set.expect(gone->receive, 1);
+    c.b.set.expect(stays.receive, 2);
+    c.a.set.send(gone->send, 1, stripe_set::unit_of(gone->receive));
+    c.a.set.send(stays.send, 2, stripe_set::unit_of(stays.receive));
+    const std::uint64_t until = between(random, 0, 200);
+    for (std::uint64_t t = 0; t < until; ++t) c.turn();
+    if (!c.b.received.empty()) continue;
+    if (seed % 3 != 0 && c.a.sent.empty()) c.a.set.withdraw(gone->send);
+    c.b.set.withdraw(gone->receive);
+    const bool sender_stays = seed % 3 == 0;
+    if (sender_stays) {
+      gone->receive = request{};  // its memory is another's now
+      std::vector<std::byte>().swap(gone->to);
+      std::vector<std::byte>().swap(gone->used);
+      std::vector<std::byte>().swap(gone->scratch);
+    } else {
+      gone.reset();
+    }
+    for (int t = 0; t < 400000 && c.b.received.empty(); ++t) c.turn();
+    REQUIRE(c.b.received.size() == 1);
+    CHECK(stays.arrived());
+    CHECK(c.b.losses == 0);
+    CHECK(c.a.losses == 0);
+    CHECK_FALSE(c.b.set.awaits());
+  }
+}
+
+TEST_CASE("stripes: what a peer may not send is refused, once and in words") {
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  constexpr std::uint64_t n = longest_chunk;
+  CHECK(answer_to({{7, 0, n}, {7, n, n}, {7, 2 * n, n}, {7, 3 * n, n}}, bytes) == "received");
+  CHECK(answer_to({{7, 3 * n, n}, {7, n, n}, {7, 0, n}, {7, 2 * n, n}}, bytes) == "received");
+  const std::string not_asked_for = "reading a chunk of a message that was not asked for";
+  const std::string no_part = "reading a chunk that is no part of its message, or came before";
+  CHECK(answer_to({{8, 0, n}}, bytes) == not_asked_for);
+  CHECK(answer_to({{0, 0, n}}, bytes) == not_asked_for);
+  CHECK(answer_to({{7, 0, n}, {7, 0, n}}, bytes) == no_part);
+  CHECK(answer_to({{7, 0, n}, {7, n / 2, n}}, bytes) == no_part);
+  CHECK(answer_to({{7, bytes, n}}, bytes, false) == no_part);
+  CHECK(answer_to({{7, bytes - 8, 16}}, bytes, false) == no_part);
+  CHECK(answer_to({{7, 0, bytes + 1}}, bytes, false) == no_part);
+  CHECK(answer_to({{7, 0, std::uint64_t(-1)}}, bytes, false) == no_part);
+  CHECK(answer_to({{7, std::uint64_t(-1), n}}, bytes, false) == no_part);
+  CHECK(answer_to({{7, 0, 100}}, bytes) == no_part);
+  CHECK(answer_to({{7, 0, 0}}, bytes) == no_part);
+  CHECK(answer_to({chunk{}, {7, 0, n}}, bytes) == "reading a stripe that had ended");
+}
+
+TEST_CASE("stripes: a stream that ends without a goodbye is a loss, and so is one that a message still needs") {
+  generator random(5);
+  {
+    couple c(random);
+    c.open(0);
+    c.open(1);
+    c.pipes[2].closed = true;  // to b, over stream 1
+    c.b.set.try_read(1);
+    CHECK(c.b.lost == "receiving over one of its stripes");
+    CHECK(c.b.losses == 1);
+    CHECK_FALSE(c.b.set.is_open(0));
+  }
+  {
+    couple c(random);
+    c.open(0);
+    message m(random, 2000000, false);
+    c.b.set.expect(m.receive, 1);
+    c.a.set.say_goodbye();
+    c.a.set.close();
+    for (int t = 0; t < 1000 && c.b.losses == 0; ++t) c.turn();
+    CHECK(c.b.losses == 1);
+    CHECK(c.b.received.empty());
+  }
+}
+
+TEST_CASE("stripes: as many as a link needs, and a number that makes no sense is refused") {
+  CHECK(stripes_for(-1) == 1);
+  CHECK(stripes_for(0) == 1);
+  CHECK(stripes_for(1000) == 1);
+  CHECK(stripes_for(5000) == 1);
+  CHECK(stripes_for(5001) == 2);
+  CHECK(stripes_for(10000) == 2);
+  CHECK(stripes_for(25000) == 5);
+  CHECK(stripes_for(40000) == 8);
+  CHECK(stripes_for(400000) == 8);
+  CHECK(stripes_for(std::numeric_limits<long>::max()) == 8);
+  CHECK(stripes_for(link_speed_of(boost::asio::ip::address_v4::loopback())) == 1);
+  CHECK(link_speed_of(boost::asio::ip::make_address("192.0.2.1")) == -1);  // nobody's
+  CHECK_NOTHROW(require_stripes(0));
+  CHECK_NOTHROW(require_stripes(32));
+  for (const int wrong : {-1, 33}) {
+    try {
+      require_stripes(wrong);
+      FAIL("accepted");
+    } catch (const error& e) {
+      CHECK(e.condition() == errc::invalid_argument);
+      CHECK(std::string(e.what()).find("stripes: " + std::to_string(wrong) + ": expected 1 to 32") != std::string::npos);
+    }
+  }
+}
