@@ -42,6 +42,8 @@ class peer_connection_owner {
   /// The peer has left the world; all that it had sent has been seen.
   virtual void on_goodbye(peer_connection& c) = 0;
   virtual void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) = 0;
+  /// One of its stripes is lost, and is not to be replaced.
+  virtual void on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) = 0;
 };
 
 class peer_connection : public std::enable_shared_from_this<peer_connection>, private stripe_set_owner {
@@ -171,7 +173,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     r.place = nullptr;
     owner_->on_received(*this, r);
   }
-  void on_stripe_lost(const boost::system::error_code& why, const char* what) override { lose(why, what); }
+  void on_stripe_lost(const boost::system::error_code& why, const char* what) override {
+    if (open()) owner_->on_stripe_lost(*this, why, what);
+  }
   void on_stripes_quiet() override;
   using tickets = std::vector<std::pair<std::uint64_t, request*>>;
   [[nodiscard]] static tickets::iterator find(tickets& all, std::uint64_t ticket) {

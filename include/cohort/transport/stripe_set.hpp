@@ -32,7 +32,7 @@ class stripe_set_owner {
   virtual void on_striped_send(request& r) = 0;
   /// All of it is here.
   virtual void on_striped_receive(request& r) = 0;
-  /// One stream is lost, and what it carried with it.
+  /// One stream is lost, and what it carried with it. None of them is used any more.
   virtual void on_stripe_lost(const boost::system::error_code& why, const char* what) = 0;
   /// Nothing that was asked for is on its way any more.
   virtual void on_stripes_quiet() = 0;
@@ -136,7 +136,7 @@ class stripe_set {
   }
   void end_lane(lane& l, const boost::system::error_code& why, const char* what);
   bool lose(const boost::system::error_code& why, const char* what) {
-    if (open_) owner_->on_stripe_lost(why, what);
+    if (std::exchange(open_, false)) owner_->on_stripe_lost(why, what);
     return false;
   }
 

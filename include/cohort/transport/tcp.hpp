@@ -182,6 +182,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void on_sent(request& r) override { complete(r); }
   void on_goodbye(peer_connection& c) override { check_departed(c.peer()); }
   inline void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
+  inline void on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
+  [[nodiscard]] std::string loss_text(int rank, const boost::system::error_code& why, const char* what) const;
 
   tcp_settings settings_;
   std::unique_ptr<boost::asio::io_context> own_io_;

@@ -280,15 +280,21 @@ inline void tcp_transport::arm_write(int rank_of_peer) {
 
 inline void tcp_transport::on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {
   peer& p = peer_of(c.peer());
+  if (p.state == link::lost) return c.close();  // a stripe was lost first
   p.state = link::lost;
   open_.erase(std::remove(open_.begin(), open_.end(), c.peer()), open_.end());
   links_.erase(std::remove(links_.begin(), links_.end(), c.peer()), links_.end());
   c.close();
   drop_lanes(p);
   if (p.left || c.peer_has_left()) return check_departed(c.peer());
-  suspect(c.peer(), "the connection between rank " + std::to_string(rank()) + " and " +
-                        place_of({c.peer(), false, p.address.host, p.address.pid, {}}) + " was lost while " + what +
-                        ": " + why.message());
+  suspect(c.peer(), loss_text(c.peer(), why, what));
+}
+
+inline std::string tcp_transport::loss_text(int rank_of_peer, const boost::system::error_code& why,
+                                            const char* what) const {
+  const tcp_peer_address& a = peers_[static_cast<std::size_t>(rank_of_peer)].address;
+  return "the connection between rank " + std::to_string(rank()) + " and " +
+         place_of({rank_of_peer, false, a.host, a.pid, {}}) + " was lost while " + what + ": " + why.message();
 }
 
 inline void tcp_transport::suspect(int rank_of_peer, std::string text) {

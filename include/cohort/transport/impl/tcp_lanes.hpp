@@ -152,6 +152,18 @@ inline void tcp_transport::arm_lanes(int rank_of_peer) {
   }
 }
 
+/// What is left of the connection stays open until this rank leaves: if it closed, the peer would find that and might
+/// be heard first, with less to tell.
+inline void tcp_transport::on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {
+  peer& p = peer_of(c.peer());
+  if (p.state == link::lost) return;
+  p.state = link::lost;
+  open_.erase(std::remove(open_.begin(), open_.end(), c.peer()), open_.end());
+  drop_lanes(p);
+  if (p.left || c.peer_has_left()) return check_departed(c.peer());
+  suspect(c.peer(), loss_text(c.peer(), why, what));
+}
+
 /// Nobody answers on them any more.
 inline void tcp_transport::drop_lanes(peer& p) {
   for (lane& l : p.lanes) {
