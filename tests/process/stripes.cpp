@@ -61,11 +61,13 @@ std::vector<carrier> carriers() {
     if (::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &length) != 0) continue;
     std::uint32_t unsent = 0;
     socklen_t size = sizeof unsent;
-    if (::getsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, &size) != 0 || unsent != transport::longest_chunk) continue;
+    if (::getsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, &size) != 0 || unsent != transport::longest_chunk)
+      continue;
     // tcpi_bytes_acked and tcpi_bytes_received, which the C library's tcp_info lacks.
     std::array<unsigned char, 136> info{};
     size = info.size();
-    support::expect(::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info.data(), &size) == 0 && size == info.size(), "a count of bytes");
+    support::expect(::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info.data(), &size) == 0 && size == info.size(),
+                    "a count of bytes");
     carrier c{fd, 0, 0};
     std::memcpy(&c.sent, info.data() + 120, sizeof c.sent);
     std::memcpy(&c.received, info.data() + 128, sizeof c.received);
@@ -77,8 +79,9 @@ std::vector<carrier> carriers() {
 /// That long messages have gone over so many connections to each peer, or more where the kernel gives each its turn.
 void expect_carried(std::size_t each, int peers) {
   const std::vector<carrier> all = carriers();
-  support::expect(all.size() == each * static_cast<std::size_t>(peers),
-                  std::to_string(each) + " connections for long messages to each peer, not " + std::to_string(all.size()));
+  support::expect(
+      all.size() == each * static_cast<std::size_t>(peers),
+      std::to_string(each) + " connections for long messages to each peer, not " + std::to_string(all.size()));
   std::size_t used = 0;
   std::uint64_t bytes = 0;
   for (const carrier& c : all) {
@@ -150,11 +153,13 @@ task<> many_at_once(world_type& world) {
       if (round % 2 == 0) receives.push_back(world.recv(in[i], from{other}, tag{5}));
       sends.push_back(world.send(out[i], to{other}, tag{5}));
     }
-    for (std::size_t i = receives.size(); i < in.size(); ++i) receives.push_back(world.recv(in[i], from{other}, tag{5}));
+    for (std::size_t i = receives.size(); i < in.size(); ++i)
+      receives.push_back(world.recv(in[i], from{other}, tag{5}));
     for (auto& r : receives) co_await r;
     for (auto& s : sends) co_await s;
     for (std::uint32_t i = 0; i < in.size(); ++i) {
-      support::expect(in[i] == values(lengths[i], 1000 * round + 10 * i + static_cast<std::uint32_t>(other)), "what was sent");
+      support::expect(in[i] == values(lengths[i], 1000 * round + 10 * i + static_cast<std::uint32_t>(other)),
+                      "what was sent");
     }
   }
 }
@@ -214,7 +219,8 @@ class impostor {
   }
   void say(const transport::chunk& c) const {
     const auto bytes = c.encode();
-    support::expect(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()), "to be heard");
+    support::expect(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()),
+                    "to be heard");
   }
 
  private:
@@ -233,7 +239,8 @@ TEST_CASE("stripes: the oracle, what moves blocks") {
       co_await all;
       expect_carried(static_cast<std::size_t>(std::atoi(number)), n - 1);
     };
-    on_processes(n, {operation_kind::broadcast, operation_kind::all_gather, operation_kind::all_to_all}, check, over_stripes(number));
+    on_processes(n, {operation_kind::broadcast, operation_kind::all_gather, operation_kind::all_to_all}, check,
+                 over_stripes(number));
   }
 }
 
@@ -251,58 +258,70 @@ TEST_CASE("stripes: the oracle, what is combined while it arrives") {
 
 TEST_CASE("stripes: several messages at once, both ways, the short ones between them in order") {
   for (const char* const number : {"2", "3", "8"}) {
-    expect_all_well(support::run_ranks(2, [number](int) {
-      const auto rank_main = [number](world_type world) -> task<> {
-        auto all = many_at_once(world);
-        co_await all;
-        expect_carried(static_cast<std::size_t>(std::atoi(number)), 1);
-      };
-      return cohort::run(rank_main);
-    }, options_for(number)));
+    expect_all_well(support::run_ranks(
+        2,
+        [number](int) {
+          const auto rank_main = [number](world_type world) -> task<> {
+            auto all = many_at_once(world);
+            co_await all;
+            expect_carried(static_cast<std::size_t>(std::atoi(number)), 1);
+          };
+          return cohort::run(rank_main);
+        },
+        options_for(number)));
   }
 }
 
 TEST_CASE("stripes: ranks that were given different numbers use the larger one") {
-  expect_all_well(support::run_ranks(2, [](int rank) {
-    if (rank == 1) ::setenv("COHORT_TCP_STRIPES", "1", 1);
-    const auto rank_main = [](world_type world) -> task<> {
-      auto both = exchange_long(world, 4);
-      co_await both;
-      auto again = exchange_long(world, 5);
-      co_await again;
-      expect_carried(3, 1);
-    };
-    return cohort::run(rank_main);
-  }, options_for("3")));
+  expect_all_well(support::run_ranks(
+      2,
+      [](int rank) {
+        if (rank == 1) ::setenv("COHORT_TCP_STRIPES", "1", 1);
+        const auto rank_main = [](world_type world) -> task<> {
+          auto both = exchange_long(world, 4);
+          co_await both;
+          auto again = exchange_long(world, 5);
+          co_await again;
+          expect_carried(3, 1);
+        };
+        return cohort::run(rank_main);
+      },
+      options_for("3")));
 }
 
 TEST_CASE("stripes: on one host there are none unless they are asked for") {
   for (const char* const number : {"auto", "1"}) {
-    expect_all_well(support::run_ranks(2, [](int) {
-      const auto rank_main = [](world_type world) -> task<> {
-        auto both = exchange_long(world, 1);
-        co_await both;
-        support::expect(carriers().empty(), "one connection");
-      };
-      return cohort::run(rank_main);
-    }, options_for(number)));
+    expect_all_well(support::run_ranks(
+        2,
+        [](int) {
+          const auto rank_main = [](world_type world) -> task<> {
+            auto both = exchange_long(world, 1);
+            co_await both;
+            support::expect(carriers().empty(), "one connection");
+          };
+          return cohort::run(rank_main);
+        },
+        options_for(number)));
   }
 }
 
 TEST_CASE("stripes: a rank that leaves behind its message") {
   for (int round = 0; round < 5; ++round) {
-    expect_all_well(support::run_ranks(2, [](int) {
-      const auto rank_main = [](world_type world) -> task<> {
-        auto v = values(world.rank() == 0 ? 3000017 : 0, 9);
-        if (world.rank() == 0) {
-          co_await world.send(v, to{1});
-          co_return;
-        }
-        co_await world.recv(growing(v), from{0});
-        support::expect(v == values(3000017, 9), "what the one who left had sent");
-      };
-      return cohort::run(rank_main);
-    }, options_for("3")));
+    expect_all_well(support::run_ranks(
+        2,
+        [](int) {
+          const auto rank_main = [](world_type world) -> task<> {
+            auto v = values(world.rank() == 0 ? 3000017 : 0, 9);
+            if (world.rank() == 0) {
+              co_await world.send(v, to{1});
+              co_return;
+            }
+            co_await world.recv(growing(v), from{0});
+            support::expect(v == values(3000017, 9), "what the one who left had sent");
+          };
+          return cohort::run(rank_main);
+        },
+        options_for("3")));
   }
 }
 
@@ -311,37 +330,40 @@ TEST_CASE("stripes: a message that is dropped in flight, by either side, disturb
     for (const int turns : {1, 20, 80}) {
       CAPTURE(dropper);
       CAPTURE(turns);
-      const auto ranks = support::run_ranks(2, [&](int rank) {
-        const auto rank_main = [&](world_type world) -> task<> {
-          auto before = exchange_long(world, 1);
-          co_await before;
-          auto doomed = co_await world.duplicate();
-          {
-            auto v = std::make_unique<std::vector<std::uint32_t>>(6000011, 3U);
-            if (rank == dropper) {
-              // With some of its chunks on the way, or none.
-              const auto drop = [&](const auto& op) {
-                for (int i = 0; i < turns && !op.ready(); ++i) world.poll();
-              };
-              if (rank == 0) drop(doomed.send(*v, to{1}));
-              else drop(doomed.recv(*v, from{0}));
-            } else if (rank == 0) {
-              auto op = doomed.send(*v, to{1});
-              co_await tell(op);
-            } else {
-              auto op = doomed.recv(*v, from{0});
-              co_await tell(op);
-            }
-          }
-          // Its memory is gone; the same connections go on.
-          for (std::uint32_t i = 2; i < 5; ++i) {
-            auto after = exchange_long(world, i);
-            co_await after;
-          }
-          expect_carried(3, 1);
-        };
-        return cohort::run(rank_main);
-      }, options_for("3"));
+      const auto ranks = support::run_ranks(
+          2,
+          [&](int rank) {
+            const auto rank_main = [&](world_type world) -> task<> {
+              auto before = exchange_long(world, 1);
+              co_await before;
+              auto doomed = co_await world.duplicate();
+              {
+                auto v = std::make_unique<std::vector<std::uint32_t>>(6000011, 3U);
+                if (rank == dropper) {
+                  // With some of its chunks on the way, or none.
+                  const auto drop = [&](const auto& op) {
+                    for (int i = 0; i < turns && !op.ready(); ++i) world.poll();
+                  };
+                  if (rank == 0) drop(doomed.send(*v, to{1}));
+                  else drop(doomed.recv(*v, from{0}));
+                } else if (rank == 0) {
+                  auto op = doomed.send(*v, to{1});
+                  co_await tell(op);
+                } else {
+                  auto op = doomed.recv(*v, from{0});
+                  co_await tell(op);
+                }
+              }
+              // Its memory is gone; the same connections go on.
+              for (std::uint32_t i = 2; i < 5; ++i) {
+                auto after = exchange_long(world, i);
+                co_await after;
+              }
+              expect_carried(3, 1);
+            };
+            return cohort::run(rank_main);
+          },
+          options_for("3"));
       INFO(support::describe(ranks));
       for (const auto& r : ranks) CHECK(r.exit_code == 0);
       const auto errors = errors_of(ranks[static_cast<std::size_t>(1 - dropper)]);
@@ -357,30 +379,33 @@ TEST_CASE("stripes: a message that is dropped in flight, by either side, disturb
 
 TEST_CASE("stripes: a message that is given up after its time disturbs no other") {
   const meeting_point given_up(2);
-  const auto ranks = support::run_ranks(2, [&](int rank) {
-    const auto rank_main = [&](world_type world) -> task<> {
-      auto before = exchange_long(world, 1);
-      co_await before;
-      auto doomed = co_await world.duplicate();
-      {
-        std::vector<std::uint32_t> v(20000003, rank == 0 ? 3U : 0U);
-        if (rank == 0) {
-          auto op = doomed.send(v, to{1}, timeout{std::chrono::milliseconds{300}});
-          co_await tell(op);
-          given_up.arrive_and_wait();
-        } else {
-          // It asks for the message, takes some of it and then nothing for as long as its sender has patience.
-          auto op = doomed.recv(v, from{0});
-          while (v.front() == 0) world.poll();
-          given_up.arrive_and_wait();
-          co_await tell(op);
-        }
-      }
-      auto after = exchange_long(world, 2);
-      co_await after;
-    };
-    return cohort::run(rank_main);
-  }, options_for("3"));
+  const auto ranks = support::run_ranks(
+      2,
+      [&](int rank) {
+        const auto rank_main = [&](world_type world) -> task<> {
+          auto before = exchange_long(world, 1);
+          co_await before;
+          auto doomed = co_await world.duplicate();
+          {
+            std::vector<std::uint32_t> v(20000003, rank == 0 ? 3U : 0U);
+            if (rank == 0) {
+              auto op = doomed.send(v, to{1}, timeout{std::chrono::milliseconds{300}});
+              co_await tell(op);
+              given_up.arrive_and_wait();
+            } else {
+              // It asks for the message, takes some of it and then nothing for as long as its sender has patience.
+              auto op = doomed.recv(v, from{0});
+              while (v.front() == 0) world.poll();
+              given_up.arrive_and_wait();
+              co_await tell(op);
+            }
+          }
+          auto after = exchange_long(world, 2);
+          co_await after;
+        };
+        return cohort::run(rank_main);
+      },
+      options_for("3"));
   INFO(support::describe(ranks));
   for (const auto& r : ranks) {
     CHECK(r.exit_code == 0);
@@ -393,27 +418,30 @@ TEST_CASE("stripes: a message that is given up after its time disturbs no other"
 TEST_CASE("stripes: a rank is killed in the middle of long messages") {
   for (int victim = 0; victim < 2; ++victim) {
     const meeting_point all_here(2);
-    const auto ranks = support::run_ranks(2, [&](int rank) {
-      const auto rank_main = [&](world_type world) -> task<> {
-        auto before = exchange_long(world, 1);
-        co_await before;
-        all_here.arrive_and_wait();
-        std::vector<float> v(std::size_t{1} << 24, 1.0F);
-        if (rank == victim) {
-          const auto op = world.all_reduce(v, max{});
-          for (int i = 0; i < 20; ++i) world.poll();
-          say("dying");
-          std::raise(SIGKILL);
-        }
-        for (bool fine = true; fine;) {
-          auto op = world.all_reduce(v, max{});
-          fine = co_await tell(op);
-        }
-        auto later = world.barrier();
-        co_await tell(later);
-      };
-      return cohort::run(rank_main);
-    }, options_for("3"));
+    const auto ranks = support::run_ranks(
+        2,
+        [&](int rank) {
+          const auto rank_main = [&](world_type world) -> task<> {
+            auto before = exchange_long(world, 1);
+            co_await before;
+            all_here.arrive_and_wait();
+            std::vector<float> v(std::size_t{1} << 24, 1.0F);
+            if (rank == victim) {
+              const auto op = world.all_reduce(v, max{});
+              for (int i = 0; i < 20; ++i) world.poll();
+              say("dying");
+              std::raise(SIGKILL);
+            }
+            for (bool fine = true; fine;) {
+              auto op = world.all_reduce(v, max{});
+              fine = co_await tell(op);
+            }
+            auto later = world.barrier();
+            co_await tell(later);
+          };
+          return cohort::run(rank_main);
+        },
+        options_for("3"));
     check_survivors(ranks, {victim}, {errc::peer_lost, {victim}, "all_reduce", {"died"}});
     // Long before the peer timeout of a minute.
     CHECK(slowest_ms(ranks, victim, "dying") < 20000);
@@ -422,61 +450,68 @@ TEST_CASE("stripes: a rank is killed in the middle of long messages") {
 
 TEST_CASE("stripes: one connection that is lost alone is one error on either side") {
   const meeting_point ready(2);
-  const auto ranks = support::run_ranks(2, [&](int rank) {
-    const auto rank_main = [&](world_type world) -> task<> {
-      auto before = exchange_long(world, 1);
-      co_await before;
-      ready.arrive_and_wait();
-      if (rank == 1) {
-        const auto all = carriers();
-        support::expect(all.size() == 3, "three connections");
-        support::expect(::shutdown(all[1].fd, SHUT_RDWR) == 0, "one to be lost");
-      }
-      std::vector<float> v(std::size_t{1} << 20, 1.0F);
-      for (bool fine = true; fine;) {
-        auto op = world.all_reduce(v, max{});
-        fine = co_await tell(op);
-      }
-      auto later = world.barrier();
-      co_await tell(later);
-    };
-    return cohort::run(rank_main);
-  }, options_for("3"));
+  const auto ranks = support::run_ranks(
+      2,
+      [&](int rank) {
+        const auto rank_main = [&](world_type world) -> task<> {
+          auto before = exchange_long(world, 1);
+          co_await before;
+          ready.arrive_and_wait();
+          if (rank == 1) {
+            const auto all = carriers();
+            support::expect(all.size() == 3, "three connections");
+            support::expect(::shutdown(all[1].fd, SHUT_RDWR) == 0, "one to be lost");
+          }
+          std::vector<float> v(std::size_t{1} << 20, 1.0F);
+          for (bool fine = true; fine;) {
+            auto op = world.all_reduce(v, max{});
+            fine = co_await tell(op);
+          }
+          auto later = world.barrier();
+          co_await tell(later);
+        };
+        return cohort::run(rank_main);
+      },
+      options_for("3"));
   check_survivors(ranks, {}, {errc::peer_lost, {0, 1}, "all_reduce", {"was lost while", "over one of its stripes"}});
 }
 
 TEST_CASE("stripes: a peer that sends a chunk that was not asked for is one error that says so") {
   if (encrypted()) return;  // the impostor has no certificate
   const meeting_point ready(2);
-  const auto ranks = support::run_ranks(2, [&](int rank) {
-    const auto rank_main = [&](world_type world) -> task<> {
-      auto before = exchange_long(world, 1);
-      co_await before;
-      ready.arrive_and_wait();
-      if (rank == 0) {
-        const launch_info job = options_from_environment().launch;
-        for (const std::uint16_t port : support::listening_ports()) {
-          // What is no stripe is refused, and so are those that are there.
-          const impostor too_high(job, 1, 0, 33, port);
-          const auto refused = too_high.answer(world);
-          if (refused.field == transport::hello_field::role) continue;  // the port of the heartbeats
-          support::expect(refused == transport::hello_verdict{transport::hello_field::lane, 32, 33}, "no stripe 33");
-          const impostor twice(job, 1, 0, 2, port);
-          support::expect(twice.answer(world).field == transport::hello_field::capacity, "stripe 2 to be taken");
-          const impostor another(job, 1, 0, 9, port);
-          support::expect(another.answer(world).accepted(), "room for stripe 9");
-          another.say({std::uint64_t{1} << 63 | 12345, 0, transport::longest_chunk});
-          while (!world.failed()) world.poll();
-        }
-      }
-      // The other one waits for a rank that finds its connection broken.
-      auto first = world.barrier();
-      co_await tell(first);
-      auto later = world.barrier();
-      co_await tell(later);
-    };
-    return cohort::run(rank_main);
-  }, options_for("3"));
+  const auto ranks = support::run_ranks(
+      2,
+      [&](int rank) {
+        const auto rank_main = [&](world_type world) -> task<> {
+          auto before = exchange_long(world, 1);
+          co_await before;
+          ready.arrive_and_wait();
+          if (rank == 0) {
+            const launch_info job = options_from_environment().launch;
+            for (const std::uint16_t port : support::listening_ports()) {
+              // What is no stripe is refused, and so are those that are there.
+              const impostor too_high(job, 1, 0, 33, port);
+              const auto refused = too_high.answer(world);
+              if (refused.field == transport::hello_field::role) continue;  // the port of the heartbeats
+              support::expect(refused == transport::hello_verdict{transport::hello_field::lane, 32, 33},
+                              "no stripe 33");
+              const impostor twice(job, 1, 0, 2, port);
+              support::expect(twice.answer(world).field == transport::hello_field::capacity, "stripe 2 to be taken");
+              const impostor another(job, 1, 0, 9, port);
+              support::expect(another.answer(world).accepted(), "room for stripe 9");
+              another.say({std::uint64_t{1} << 63 | 12345, 0, transport::longest_chunk});
+              while (!world.failed()) world.poll();
+            }
+          }
+          // The other one waits for a rank that finds its connection broken.
+          auto first = world.barrier();
+          co_await tell(first);
+          auto later = world.barrier();
+          co_await tell(later);
+        };
+        return cohort::run(rank_main);
+      },
+      options_for("3"));
   INFO(support::describe(ranks));
   for (const auto& r : ranks) {
     CHECK(r.exit_code == 0);

@@ -150,7 +150,8 @@ struct message {
       used.resize(bytes);
       const std::size_t length = 7 * between(random, 500, 20000);
       scratch.resize(length);
-      for (std::size_t done = 0; done < bytes; done += length) in.push_back({scratch.data(), std::min(length, bytes - done)});
+      for (std::size_t done = 0; done < bytes; done += length)
+        in.push_back({scratch.data(), std::min(length, bytes - done)});
       receive.piece_filled = [](const request& r, std::size_t number, std::size_t offset, const std::byte* data,
                                 std::size_t n) noexcept {
         auto& self = *static_cast<message*>(r.room);
@@ -202,7 +203,9 @@ std::string answer_to(std::initializer_list<chunk> headers, std::size_t bytes, b
     const auto header = c.encode();
     const auto* const from = reinterpret_cast<const std::byte*>(header.data());
     there.bytes.insert(there.bytes.end(), from, from + header.size());
-    if (payload) there.bytes.insert(there.bytes.end(), static_cast<std::size_t>(std::min<std::uint64_t>(c.bytes, 1 << 20)), std::byte{1});
+    if (payload)
+      there.bytes.insert(there.bytes.end(), static_cast<std::size_t>(std::min<std::uint64_t>(c.bytes, 1 << 20)),
+                         std::byte{1});
   }
   for (int i = 0; i < 1000 && e.lost.empty() && e.received.empty(); ++i) e.set.try_read(0);
   CHECK(e.losses <= 1);
@@ -304,7 +307,8 @@ TEST_CASE("stripes: a ledger is not to be had by numbers") {
       const std::size_t first = c.offset / 8;
       const std::size_t count = inside ? c.bytes / 8 : 0;
       const auto at = seen.begin() + static_cast<std::ptrdiff_t>(inside ? first : 0);
-      const bool fresh = std::find(at, at + static_cast<std::ptrdiff_t>(count), true) == at + static_cast<std::ptrdiff_t>(count);
+      const bool fresh =
+          std::find(at, at + static_cast<std::ptrdiff_t>(count), true) == at + static_cast<std::ptrdiff_t>(count);
       const bool long_enough = c.bytes >= shortest_chunk || c.offset + c.bytes == total;
       REQUIRE(ledger.begin(c) == (inside && fresh && long_enough));
       if (!(inside && fresh && long_enough)) continue;
@@ -352,7 +356,8 @@ TEST_CASE("stripes: messages both ways over streams that take and give as little
       if (i < 3) start(i % 2 == 0 ? c.b : c.a, i % 2 == 0 ? c.a : c.b, i % 2 == 0 ? back : forth);
       for (int t = 0; t < 20; ++t) c.turn();
     }
-    for (int t = 0; t < 400000 && (c.b.received.size() < forth.size() || c.a.received.size() < back.size()); ++t) c.turn();
+    for (int t = 0; t < 400000 && (c.b.received.size() < forth.size() || c.a.received.size() < back.size()); ++t)
+      c.turn();
     REQUIRE(c.b.received.size() == forth.size());
     REQUIRE(c.a.received.size() == back.size());
     REQUIRE(c.a.sent.size() == forth.size());
@@ -478,7 +483,8 @@ TEST_CASE("stripes: as many as a link needs, and a number that makes no sense is
       FAIL("accepted");
     } catch (const error& e) {
       CHECK(e.condition() == errc::invalid_argument);
-      CHECK(std::string(e.what()).find("stripes: " + std::to_string(wrong) + ": expected 1 to 32") != std::string::npos);
+      CHECK(std::string(e.what()).find("stripes: " + std::to_string(wrong) + ": expected 1 to 32") !=
+            std::string::npos);
     }
   }
 }

@@ -264,7 +264,8 @@ inline void scatter_into(const request& receive, std::size_t offset, const std::
     std::memcpy(p.data + offset, from, part);
     from += part;
     bytes -= part;
-    if (receive.piece_filled != nullptr && offset + part == p.bytes) receive.piece_filled(receive, i, 0, p.data, p.bytes);
+    if (receive.piece_filled != nullptr && offset + part == p.bytes)
+      receive.piece_filled(receive, i, 0, p.data, p.bytes);
     offset = 0;
   }
 }

@@ -64,7 +64,8 @@ struct chunk {
 
 /// Needs:  can_be_cut(total, unit)
 /// Result: a multiple of `unit` that gives each of so many streams a few chunks, if the message is long enough for that
-[[nodiscard]] constexpr std::uint64_t chunk_length(std::uint64_t total, std::uint64_t unit, std::size_t streams) noexcept {
+[[nodiscard]] constexpr std::uint64_t chunk_length(std::uint64_t total, std::uint64_t unit,
+                                                   std::size_t streams) noexcept {
   constexpr std::uint64_t least = 2 * shortest_chunk;
   const std::uint64_t fair = total / (4 * std::max<std::uint64_t>(1, streams));
   const std::uint64_t wanted = std::clamp<std::uint64_t>(fair, least, longest_chunk);

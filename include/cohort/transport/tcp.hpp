@@ -198,8 +198,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   std::vector<peer> peers_{};
   std::vector<int> host_marks_{};  // of every rank; equal for those of one host
   int ranks_on_machine_ = 1;
-  std::vector<int> open_{};        // connected by sockets
-  std::vector<int> links_{};       // connected by memory
+  std::vector<int> open_{};   // connected by sockets
+  std::vector<int> links_{};  // connected by memory
   matcher matcher_{};
   std::unique_ptr<tcp_monitor> monitor_{};
   unsigned turn_ = 0;

@@ -100,7 +100,8 @@ inline void stripe_set::chunk_sent(lane& l) {
     l.own = {};
     return;
   }
-  const auto at = std::find_if(going_.begin(), going_.end(), [&l](const going& g) { return g.cutter.ticket() == l.out.ticket; });
+  const auto at =
+      std::find_if(going_.begin(), going_.end(), [&l](const going& g) { return g.cutter.ticket() == l.out.ticket; });
   if (--at->under_way > 0 || !at->cutter.done()) return;
   going_.erase(at);
   owner_->on_striped_send(*source);
@@ -119,7 +120,8 @@ inline void stripe_set::expect(request& r, std::uint64_t ticket) {
 }
 
 inline stripe_set::coming* stripe_set::find_coming(std::uint64_t ticket) noexcept {
-  const auto at = std::find_if(coming_.begin(), coming_.end(), [ticket](const coming& c) { return c.ticket == ticket; });
+  const auto at =
+      std::find_if(coming_.begin(), coming_.end(), [ticket](const coming& c) { return c.ticket == ticket; });
   return at == coming_.end() ? nullptr : &*at;
 }
 
@@ -146,7 +148,8 @@ inline std::size_t stripe_set::aim(lane& l) {
     }
   }
   if (direct == left) {
-    pieces_.push_back({reinterpret_cast<std::byte*>(l.in_header) + l.header_filled, chunk::header_bytes - l.header_filled});
+    pieces_.push_back(
+        {reinterpret_cast<std::byte*>(l.in_header) + l.header_filled, chunk::header_bytes - l.header_filled});
   }
   return direct;
 }
@@ -202,11 +205,12 @@ inline void stripe_set::finish_chunk(lane& l) {
   if (c.receive != nullptr && c.receive->piece_filled != nullptr) {
     const request& r = *c.receive;
     const std::byte* from = l.held.data();
-    each_part({r.pieces, r.piece_count}, l.in.offset, l.in.bytes, [&](std::size_t i, std::size_t at, std::size_t bytes) {
-      r.piece_filled(r, i, at, from, bytes);
-      from += bytes;
-      return true;
-    });
+    each_part({r.pieces, r.piece_count}, l.in.offset, l.in.bytes,
+              [&](std::size_t i, std::size_t at, std::size_t bytes) {
+                r.piece_filled(r, i, at, from, bytes);
+                from += bytes;
+                return true;
+              });
   }
   c.ledger.end(l.in);
   l.in = chunk{};

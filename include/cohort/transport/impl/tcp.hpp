@@ -173,22 +173,22 @@ inline void tcp_transport::dial(int rank_of_peer) {
   p.state = link::dialing;
   p.dialing = std::make_shared<tcp_introduction>(tcp::socket(*io_), greeting_for(rank_of_peer), settings_.secret,
                                                  settings_.tls);
-  p.dialing->start(
-      p.address.where, [this, alive = alive_, rank_of_peer](tcp_link wire, const tcp_introduction::outcome& o) {
-        if (!*alive) return;
-        peer& q = peer_of(rank_of_peer);
-        if (q.state != link::dialing) return;
-        q.dialing.reset();
-        if (!o.why && o.verdict.accepted() && o.genuine) return adopt(rank_of_peer, std::move(wire));
-        if (!o.why && o.verdict.field == hello_field::capacity) {
-          // Its own connection to this rank is on the way.
-          q.state = link::promised;
-          return;
-        }
-        q.state = link::lost;
-        suspect(rank_of_peer, "rank " + std::to_string(rank()) + " cannot connect to " + describe_peer(rank_of_peer) +
-                                  ": " + reason_of(o));
-      });
+  p.dialing->start(p.address.where,
+                   [this, alive = alive_, rank_of_peer](tcp_link wire, const tcp_introduction::outcome& o) {
+                     if (!*alive) return;
+                     peer& q = peer_of(rank_of_peer);
+                     if (q.state != link::dialing) return;
+                     q.dialing.reset();
+                     if (!o.why && o.verdict.accepted() && o.genuine) return adopt(rank_of_peer, std::move(wire));
+                     if (!o.why && o.verdict.field == hello_field::capacity) {
+                       // Its own connection to this rank is on the way.
+                       q.state = link::promised;
+                       return;
+                     }
+                     q.state = link::lost;
+                     suspect(rank_of_peer, "rank " + std::to_string(rank()) + " cannot connect to " +
+                                               describe_peer(rank_of_peer) + ": " + reason_of(o));
+                   });
 }
 
 inline void tcp_transport::adopt(int rank_of_peer, tcp_link wire) {

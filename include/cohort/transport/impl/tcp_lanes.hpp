@@ -95,7 +95,8 @@ inline void tcp_transport::adopt_lane(int rank_of_peer, std::size_t index, tcp_l
   ::setsockopt(wire.socket().native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most_unsent, sizeof most_unsent);
   lane& l = p.lanes[index];
   l.state = link::open;
-  auto stream = stream_over(std::move(wire), l.socket, [this, rank_of_peer, index] { read_lane_again(rank_of_peer, index); });
+  auto stream =
+      stream_over(std::move(wire), l.socket, [this, rank_of_peer, index] { read_lane_again(rank_of_peer, index); });
   stripe_set& stripes = p.connection->stripes();
   stripes.open(index, std::move(stream));
   if (left_) stripes.say_goodbye();
