@@ -3,6 +3,7 @@
 // does not, and that two stripe_sets move messages over streams that take and give as little as they please.
 #include <doctest/doctest.h>
 
+#include <cohort/transport/peer_connection.hpp>
 #include <cohort/transport/stripe_set.hpp>
 #include <cohort/transport/tcp_stripes.hpp>
 
@@ -211,6 +212,61 @@ std::string answer_to(std::initializer_list<chunk> headers, std::size_t bytes, b
   CHECK(e.losses <= 1);
   return e.received.empty() ? e.lost : "received";
 }
+
+/// One end of a whole connection, whose peer is the test: bytes on the first stream and on one stripe.
+struct one_end : peer_connection_owner {
+  generator random{11};
+  pipe to_peer{};
+  pipe from_peer{};
+  pipe stripe_to_peer{};
+  pipe stripe_from_peer{};
+  std::shared_ptr<peer_connection> connection = std::make_shared<peer_connection>(
+      static_cast<peer_connection_owner&>(*this), std::make_unique<memory_stream>(to_peer, from_peer, random), 1);
+  request* waiting = nullptr;  // for whatever is announced
+  std::string events{};
+
+  one_end() {
+    to_peer.room = stripe_to_peer.room = std::size_t{1} << 24;
+    connection->stripes().open(0, std::make_unique<memory_stream>(stripe_to_peer, stripe_from_peer, random));
+  }
+  void on_message(peer_connection&, const envelope&) override { events += "message "; }
+  void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) override {
+    waiting->header = header;
+    c.grant(*waiting, ticket);
+  }
+  void on_received(peer_connection&, request&) override { events += "received "; }
+  void on_sent(request&) override { events += "sent "; }
+  void on_goodbye(peer_connection&) override { events += "goodbye "; }
+  void on_lost(peer_connection& c, const boost::system::error_code&, const char* what) override {
+    events += std::string("lost while ") + what;
+    c.close();
+  }
+  void on_stripe_lost(peer_connection&, const boost::system::error_code&, const char* what) override {
+    events += std::string("stripe lost while ") + what;
+  }
+
+  template <class Bytes>
+  static void say(pipe& to, const Bytes& bytes) {
+    const auto* const from = reinterpret_cast<const std::byte*>(bytes.data());
+    to.bytes.insert(to.bytes.end(), from, from + bytes.size());
+  }
+  void say(frame_kind kind, std::uint64_t ticket, std::uint64_t bytes) {
+    frame f;
+    f.kind = kind;
+    f.ticket = ticket;
+    f.header.bytes = bytes;
+    say(from_peer, f.encode());
+  }
+  void turn() {
+    for (int i = 0; i < 200 && connection->open(); ++i) {
+      connection->try_read();
+      if (connection->open() && connection->stripes().is_open(0)) connection->stripes().try_read(0);
+      if (connection->open()) connection->try_write();
+    }
+  }
+};
+
+constexpr std::uint64_t striped = std::uint64_t{1} << 63;
 
 }  // namespace
 
@@ -486,5 +542,65 @@ TEST_CASE("stripes: as many as a link needs, and a number that makes no sense is
       CHECK(std::string(e.what()).find("stripes: " + std::to_string(wrong) + ": expected 1 to 32") !=
             std::string::npos);
     }
+  }
+}
+
+TEST_CASE("stripes: a peer that has left may end its first stream before the message that it left is here") {
+  constexpr std::size_t bytes = std::size_t{2} * longest_chunk;
+  for (const bool all_of_it : {true, false}) {
+    one_end e;
+    std::vector<std::byte> memory(bytes);
+    const piece whole{memory.data(), bytes};
+    request r;
+    r.pieces = &whole;
+    r.piece_count = 1;
+    e.waiting = &r;
+    e.say(frame_kind::announce, striped | 1, bytes);
+    e.say(frame_kind::goodbye, 0, 0);
+    e.from_peer.closed = true;
+    e.turn();
+    CHECK(e.events == "goodbye ");
+    CHECK(e.connection->over());
+    CHECK(e.connection->open());
+    const std::vector<std::byte> payload(longest_chunk, std::byte{5});
+    one_end::say(e.stripe_from_peer, chunk{striped | 1, longest_chunk, longest_chunk}.encode());
+    one_end::say(e.stripe_from_peer, payload);
+    if (all_of_it) {
+      one_end::say(e.stripe_from_peer, chunk{striped | 1, 0, longest_chunk}.encode());
+      one_end::say(e.stripe_from_peer, payload);
+    }
+    one_end::say(e.stripe_from_peer, chunk{}.encode());
+    e.stripe_from_peer.closed = true;
+    e.turn();
+    if (all_of_it) {
+      CHECK(e.events == "goodbye received lost while receiving");
+      CHECK(memory == std::vector<std::byte>(bytes, std::byte{5}));
+    } else {
+      CHECK(e.events == "goodbye stripe lost while receiving over one of its stripes");
+    }
+  }
+}
+
+TEST_CASE("stripes: a grant that cannot be followed is refused, and one without chunks is for the first stream") {
+  constexpr std::size_t bytes = (std::size_t{1} << 20) + 8;
+  for (const std::uint64_t unit : {std::uint64_t{0}, std::uint64_t{8}, std::uint64_t{7}, std::uint64_t{bytes}}) {
+    CAPTURE(unit);
+    one_end e;
+    std::vector<std::byte> memory(bytes);
+    const piece whole{memory.data(), bytes};
+    request r;
+    r.sending = true;
+    r.header.bytes = bytes;
+    r.pieces = &whole;
+    r.piece_count = 1;
+    e.connection->use_stripes(1);
+    e.connection->send(r);
+    CHECK((r.ticket & striped) != 0);
+    e.say(frame_kind::grant, r.ticket, unit);
+    e.turn();
+    const bool refused = unit == 7 || unit == bytes;
+    CHECK(e.events == (refused ? "lost while reading a grant of chunks that cannot be cut" : "sent "));
+    CHECK(e.to_peer.bytes.size() == (unit == 0 ? 2 * frame::size + bytes : frame::size));
+    CHECK((e.stripe_to_peer.bytes.size() > bytes) == (unit == 8));
   }
 }
