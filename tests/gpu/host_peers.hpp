@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Ranks that carry out the phases of gpu/peer_schedule.hpp and gpu/quantised_peers.cuh on memory of the host, with the
+// Ranks that carry out the phases of gpu/peer_schedule.hpp and gpu/quantised_peers.hpp on memory of the host, with the
 // code that the kernels call: every schedule against an oracle, without a device.
 #pragma once
 
 #include <cohort/gpu/fold.cuh>
-#include <cohort/gpu/quantised_peers.cuh>
+#include <cohort/gpu/quantised_peers.hpp>
 
+#include "float8_on_host.hpp"
 #include "float8_oracle.hpp"
 #include "support.hpp"
 #include "values.hpp"
@@ -38,45 +39,21 @@ class host_rank {
   int size_;
 };
 
-/// What a warp does with its blocks.
-template <class Blocks, class Lanes>
-void encode_on_host(const Lanes& lanes, const cohort::detail::float8_place<Blocks>& to, std::size_t blocks) {
-  constexpr int per = cohort::detail::lane_elements<Blocks>;
-  for (std::size_t b = 0; b < blocks; ++b) {
-    float v[cohort::detail::warp_lanes][per];
-    std::uint32_t largest = 0;
-    for (int lane = 0; lane < cohort::detail::warp_lanes; ++lane) {
-      lanes.load(b, lane, v[lane]);
-      for (const float x : v[lane]) largest = std::max(largest, cohort::detail::finite_magnitude(x));
-    }
-    const std::uint8_t scale = cohort::detail::float8_scale<typename Blocks::code_type>(largest);
-    for (int lane = 0; lane < cohort::detail::warp_lanes; ++lane) to.store(b, lane, v[lane], scale);
-  }
-}
-
 // Found by the schedule, because host_rank is of this namespace.
-template <class Blocks, class T>
+template <class T, class Op, class Blocks>
 void enqueue_quantise(const host_rank&, cohort::device_span<const T> in, const cohort::float8_cut<Blocks>& cut,
                       std::uint8_t* wire) {
-  const bool aligned = cohort::detail::is_lane_aligned<T, Blocks>(in.data());
-  const cohort::detail::own_lanes<T, Blocks> lanes{in.data(), in.size(), aligned};
-  encode_on_host<Blocks>(lanes, {wire, cut.blocks, cut.piece}, cut.blocks * static_cast<std::size_t>(cut.ranks));
+  quantise_on_host(in, cut, wire);
 }
-template <class Blocks, class Op>
+template <class T, class Op, class Blocks>
 void enqueue_quantised_fold(const host_rank&, const cohort::fold_sources<std::uint8_t>& from,
                             const cohort::float8_cut<Blocks>& cut, std::uint8_t* out, const Op& op) {
-  const cohort::detail::fold_arithmetic<float, Op> how{cohort::detail::make_applied<float>(op), cut.ranks};
-  const cohort::detail::folded_lanes<Op, Blocks> lanes{how, from, cut.blocks};
-  encode_on_host<Blocks>(lanes, {out, cut.blocks, cut.piece}, cut.blocks);
+  fold_quantised_on_host(from, cut, out, op);
 }
-template <class Blocks, class T>
+template <class T, class Op, class Blocks>
 void enqueue_dequantise(const host_rank&, const cohort::fold_sources<std::uint8_t>& pieces,
                         const cohort::float8_cut<Blocks>& cut, cohort::device_span<T> out) {
-  const bool aligned = cohort::detail::is_lane_aligned<T, Blocks>(out.data());
-  const cohort::detail::decoded_lanes<T, Blocks> lanes{pieces, cut.blocks, out.data(), out.size(), aligned};
-  for (std::size_t b = 0; b < (out.size() + Blocks::elements - 1) / Blocks::elements; ++b) {
-    for (int lane = 0; lane < cohort::detail::warp_lanes; ++lane) lanes.store(b, lane);
-  }
+  dequantise_on_host(pieces, cut, out);
 }
 
 /// The phases, one rank after the other; of each phase also in reverse, because no rank may need another's of the same one.

@@ -15,3 +15,10 @@
 #else
 #define COHORT_HOST_DEVICE
 #endif
+
+// Before a loop of a few steps that a kernel is to have written out; a host compiler would not know the words.
+#if defined(__CUDACC__)
+#define COHORT_UNROLL _Pragma("unroll")
+#else
+#define COHORT_UNROLL
+#endif

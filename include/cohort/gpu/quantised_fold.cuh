@@ -1,167 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
 // The kernels of a reduction whose contributions travel as 8-bit floats in blocks: quantise, one fold that dequantises the
 // contributions of all ranks, combines them in float and quantises the result, and dequantise. A warp has a block at a
-// time. Used by gpu/quantised_peers.cuh and nccl/quantised_all_reduce.cuh.
+// time. The definitions of what launch_quantised.hpp declares, and what nccl/quantised_all_reduce.cuh launches.
 #pragma once
 
 #include <cohort/gpu/block_float8.hpp>
 #include <cohort/gpu/check.hpp>
 #include <cohort/gpu/device_span.hpp>
-#include <cohort/gpu/fold_element.cuh>
-#include <cohort/gpu/launch_fold.hpp>
+#include <cohort/gpu/float8_lanes.cuh>
+#include <cohort/gpu/launch_quantised.hpp>
 
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
 namespace cohort {
-
-/// How a vector is cut for its ranks: as many blocks for each, the last ones filled up with zeros. A rank's piece on the
-/// wire is the codes of its blocks, behind them the scales.
-template <class Blocks>
-struct float8_cut {
-  std::size_t blocks = 0;  ///< of one rank
-  std::size_t piece = 0;   ///< bytes of one rank, a multiple of 16
-  int ranks = 1;
-
-  float8_cut(std::size_t count, int of_ranks) : ranks(of_ranks) {
-    const std::size_t all = (count + Blocks::elements - 1) / Blocks::elements;
-    blocks = (all + static_cast<std::size_t>(ranks) - 1) / static_cast<std::size_t>(ranks);
-    piece = (blocks * (Blocks::elements + 1) + 15) / 16 * 16;
-  }
-  /// Bytes of the whole vector.
-  [[nodiscard]] std::size_t wire() const noexcept { return piece * static_cast<std::size_t>(ranks); }
-};
-
-/// What the elements of a vector are, around their codes.
-template <class T>
-concept float8_source = std::same_as<T, float> || std::same_as<T, half> || std::same_as<T, bfloat16>;
-
 namespace detail {
 
-inline constexpr int warp_lanes = 32;
 inline constexpr int block_threads = 256;
-
-/// Elements of a block that one lane has.
-template <class Blocks>
-inline constexpr int lane_elements = Blocks::elements / warp_lanes;
-
-/// What a lane loads and stores in as few instructions as there can be.
-template <class T, class Blocks>
-struct alignas(sizeof(T) * lane_elements<Blocks> > 16 ? 16 : sizeof(T) * lane_elements<Blocks>) lane_vector {
-  T lane[lane_elements<Blocks>];
-};
-
-template <class T, class Blocks>
-[[nodiscard]] bool is_lane_aligned(const T* p) noexcept {
-  return reinterpret_cast<std::uintptr_t>(p) % alignof(lane_vector<T, Blocks>) == 0;
-}
-
-/// Where the codes and the scale of a block are: the blocks of rank r in the piece at wire + r * piece.
-template <class Blocks>
-struct float8_place {
-  std::uint8_t* wire;
-  std::size_t blocks;
-  std::size_t piece;
-
-  COHORT_HOST_DEVICE void store(std::size_t block, int lane, const float (&v)[lane_elements<Blocks>],
-                                std::uint8_t scale) const {
-    std::uint8_t* const start = wire + block / blocks * piece;
-    const std::size_t within = block % blocks;
-    lane_vector<std::uint8_t, Blocks> codes;
-#pragma unroll
-    for (int k = 0; k < lane_elements<Blocks>; ++k) {
-      codes.lane[k] = encode_float8<typename Blocks::code_type>(v[k], scale);
-    }
-    reinterpret_cast<lane_vector<std::uint8_t, Blocks>*>(start + within * Blocks::elements)[lane] = codes;
-    if (lane == 0) start[blocks * Blocks::elements + within] = scale;
-  }
-};
-
-/// The caller's elements as floats; zeros behind the last.
-template <class T, class Blocks>
-struct own_lanes {
-  const T* in;
-  std::size_t count;
-  bool vectors;
-
-  COHORT_HOST_DEVICE void load(std::size_t block, int lane, float (&v)[lane_elements<Blocks>]) const {
-    constexpr int per = lane_elements<Blocks>;
-    const std::size_t first = block * Blocks::elements + static_cast<std::size_t>(lane) * per;
-    if (vectors && first + per <= count) {
-      const auto all = *reinterpret_cast<const lane_vector<T, Blocks>*>(in + first);
-#pragma unroll
-      for (int k = 0; k < per; ++k) v[k] = convert_element<float>(all.lane[k]);
-    } else {
-#pragma unroll
-      for (int k = 0; k < per; ++k) v[k] = first + k < count ? convert_element<float>(in[first + k]) : 0.0f;
-    }
-  }
-};
-
-/// The contributions of all ranks to one piece, combined in float in the order of the ranks. The product of a code and its
-/// scale is exact, so that it does not matter whether it is fused with an addition.
-template <class Op, class Blocks>
-struct folded_lanes {
-  fold_arithmetic<float, Op> how;
-  fold_sources<std::uint8_t> from;
-  std::size_t blocks;
-
-  COHORT_HOST_DEVICE void load(std::size_t block, int lane, float (&v)[lane_elements<Blocks>]) const {
-    using code = typename Blocks::code_type;
-    constexpr int per = lane_elements<Blocks>;
-    for (int r = 0; r < from.ranks; ++r) {
-      const std::uint8_t* const piece = from.at(r);
-      const auto codes =
-          reinterpret_cast<const lane_vector<std::uint8_t, Blocks>*>(piece + block * Blocks::elements)[lane];
-      const std::uint8_t scale = piece[blocks * Blocks::elements + block];
-#pragma unroll
-      for (int k = 0; k < per; ++k) {
-        const float x = decode_float8<code>(codes.lane[k], scale);
-        v[k] = r == 0 ? how.first(x) : how.next(v[k], x);
-      }
-    }
-#pragma unroll
-    for (int k = 0; k < per; ++k) v[k] = how.last(v[k]);
-  }
-};
-
-/// The pieces of all ranks, back to the caller's elements.
-template <class T, class Blocks>
-struct decoded_lanes {
-  fold_sources<std::uint8_t> pieces;
-  std::size_t blocks;
-  T* out;
-  std::size_t count;
-  bool vectors;
-
-  COHORT_HOST_DEVICE void store(std::size_t block, int lane) const {
-    constexpr int per = lane_elements<Blocks>;
-    const std::size_t first = block * Blocks::elements + static_cast<std::size_t>(lane) * per;
-    if (first >= count) return;
-    const std::uint8_t* const piece = pieces.at(static_cast<int>(block / blocks));
-    const std::size_t within = block % blocks;
-    const auto codes =
-        reinterpret_cast<const lane_vector<std::uint8_t, Blocks>*>(piece + within * Blocks::elements)[lane];
-    const std::uint8_t scale = piece[blocks * Blocks::elements + within];
-    lane_vector<T, Blocks> all;
-#pragma unroll
-    for (int k = 0; k < per; ++k) {
-      all.lane[k] = convert_element<T>(decode_float8<typename Blocks::code_type>(codes.lane[k], scale));
-    }
-    if (vectors && first + per <= count) {
-      *reinterpret_cast<lane_vector<T, Blocks>*>(out + first) = all;
-    } else {
-#pragma unroll
-      for (int k = 0; k < per; ++k) {
-        if (first + k < count) out[first + k] = all.lane[k];
-      }
-    }
-  }
-};
 
 template <class Blocks, class Lanes>
 __global__ void __launch_bounds__(block_threads)
@@ -172,13 +30,13 @@ __global__ void __launch_bounds__(block_threads)
     float v[lane_elements<Blocks>];
     lanes.load(b, lane, v);
     std::uint32_t largest = 0;
-#pragma unroll
+    COHORT_UNROLL
     for (int k = 0; k < lane_elements<Blocks>; ++k) {
       const std::uint32_t mine = finite_magnitude(v[k]);
       largest = mine > largest ? mine : largest;
     }
     // What every lane has loaded is in here, so that a result may be stored over its own operands.
-#pragma unroll
+    COHORT_UNROLL
     for (int distance = warp_lanes / 2; distance > 0; distance /= 2) {
       const std::uint32_t other = __shfl_xor_sync(0xffffffffu, largest, distance);
       largest = other > largest ? other : largest;
@@ -250,4 +108,28 @@ void launch_dequantise(const fold_sources<std::uint8_t>& pieces, const float8_cu
   detail::check_cuda(cudaGetLastError(), "the kernel that dequantises");
 }
 
+template <class T, class Op, class Blocks>
+void write_COHORT_INSTANTIATE_QUANTISED<T, Op, Blocks>::in_one_cu_file(device_span<const T> in,
+                                                                       const float8_cut<Blocks>& cut,
+                                                                       std::uint8_t* wire, cudaStream_t s) {
+  launch_quantise<Blocks, T>(in, cut, wire, s);
+}
+template <class T, class Op, class Blocks>
+void write_COHORT_INSTANTIATE_QUANTISED<T, Op, Blocks>::in_one_cu_file(const fold_sources<std::uint8_t>& from,
+                                                                       const float8_cut<Blocks>& cut, std::uint8_t* out,
+                                                                       const Op& op, cudaStream_t s) {
+  launch_quantised_fold<Blocks, Op>(from, cut, out, op, s);
+}
+template <class T, class Op, class Blocks>
+void write_COHORT_INSTANTIATE_QUANTISED<T, Op, Blocks>::in_one_cu_file(const fold_sources<std::uint8_t>& pieces,
+                                                                       const float8_cut<Blocks>& cut,
+                                                                       device_span<T> out, cudaStream_t s) {
+  launch_dequantise<Blocks, T>(pieces, cut, out, s);
+}
+
 }  // namespace cohort
+
+/// Makes the kernels for a type of elements, a functor and, where it is not float8_blocks<>, a rule, for calls in files
+/// that nvcc does not compile. Outside of any namespace.
+#define COHORT_INSTANTIATE_QUANTISED(ELEMENT, ...) \
+  template struct cohort::write_COHORT_INSTANTIATE_QUANTISED<ELEMENT, __VA_ARGS__>;

@@ -5,7 +5,8 @@
 #include <cohort/gpu/buffer.hpp>
 #include <cohort/gpu/fold.cuh>
 #include <cohort/gpu/local_ranks.hpp>
-#include <cohort/gpu/quantised_peers.cuh>
+#include <cohort/gpu/quantised_fold.cuh>
+#include <cohort/gpu/quantised_peers.hpp>
 #include <cohort/nccl/reduction_map.hpp>
 
 #include "../float8_oracle.hpp"

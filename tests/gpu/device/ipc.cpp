@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Processes on one GPU that read each other's memory: every function against an oracle, parts of allocations, buffers that
-// are used again at once, what cannot be shared, and a rank that is lost. Started by processes.sh with 2 to 8 ranks; the
-// fold is made by link_fail/with_fold.cu.
+// Processes on one GPU that read each other's memory: every function against an oracle, also with 8-bit floats between
+// them, parts of allocations, buffers that are used again at once, what cannot be shared, and a rank that is lost. Started
+// by processes.sh with 2 to 8 ranks; the kernels are made by link_fail/with_fold.cu.
 //
 //   ipc            everything but the lost rank; also with ranks of one process
 //   ipc lose       the last rank ends in the middle, and the others have an error that names it
@@ -10,7 +10,9 @@
 #include <cohort/gpu/buffer.hpp>
 #include <cohort/gpu/ipc_ranks.hpp>
 #include <cohort/gpu/on_host.hpp>
+#include <cohort/gpu/quantised_peers.hpp>
 
+#include "../float8_oracle.hpp"
 #include "../support.hpp"
 #include "../values.hpp"
 
@@ -53,10 +55,10 @@ std::vector<float> joined(const std::vector<std::vector<float>>& all) {
   return one;
 }
 
-template <class Backend>
-task<std::vector<float>> read(const ipc_ranks<Backend>& ranks, device_span<const float> where) {
-  std::vector<float> host(where.size());
-  copy_to_host(where, std::span(host), ranks.stream());
+template <class Backend, class T>
+task<std::vector<T>> read(const ipc_ranks<Backend>& ranks, device_span<T> where) {
+  std::vector<T> host(where.size());
+  copy_to_host<T>(where, std::span(host), ranks.stream());
   const stream_ordered here = ranks.enqueued();
   co_await on_host(here);
   co_return host;
@@ -114,6 +116,41 @@ task<> every_call(const ipc_ranks<Backend>& ranks, std::size_t count) {
   co_await ranks.unshare(std::move(sc));
 }
 
+/// 8-bit floats between the ranks, at addresses where a lane's elements can be read at once and not.
+template <class Blocks, class T, class Op, class Backend>
+task<> quantised(const ipc_ranks<Backend>& ranks, Op op, bool divides) {
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{129}, std::size_t{70001}}) {
+    for (const std::size_t shift : {std::size_t{0}, std::size_t{1}}) {
+      const float8_cut<Blocks> cut(count, ranks.size());
+      std::vector<std::vector<float>> in;
+      std::vector<T> mine;
+      for (int r = 0; r < ranks.size(); ++r) {
+        in.emplace_back();
+        for (const float x : gpu_test::float8_values(r, count)) {
+          if (r == ranks.rank()) mine.push_back(T(x));
+          in.back().push_back(static_cast<float>(T(x)));
+        }
+      }
+      std::vector<T> expected;
+      for (const float x : gpu_test::float8_summed<Blocks>(in, divides ? static_cast<float>(ranks.size()) : 1.0f)) {
+        expected.push_back(T(x));
+      }
+      device_buffer<T> memory(count + shift + 1);
+      device_buffer<std::uint8_t> codes(cut.wire() + 16);  // more than it needs
+      const device_span<T> a = memory.device_view().subspan(shift, count);
+      auto sa = co_await ranks.share(a);
+      auto wire = co_await ranks.share(codes.device_view());
+      for (int again = 0; again < 2; ++again) {
+        copy_to_device<T>(mine, a, ranks.stream());
+        co_await quantised_all_reduce(ranks, sa, wire, op, Blocks{});
+      }
+      EXPECT(gpu_test::same(co_await read(ranks, a), expected, "quantised_all_reduce", ranks.size()));
+      co_await ranks.unshare(std::move(sa));
+      co_await ranks.unshare(std::move(wire));
+    }
+  }
+}
+
 /// Whether the call fails on this rank with such a text.
 template <class Task>
 task<bool> refused(Task call, std::string text) {
@@ -156,6 +193,18 @@ task<> cannot_be_shared(const ipc_ranks<Backend>& ranks) {
     auto e = refused(ranks.all_reduce(shared, my::largest_magnitude{}), "32 elements, expected 64");
     EXPECT(co_await e);
   }
+  device_buffer<std::uint8_t> bytes(1040);
+  auto small = co_await ranks.share(bytes.device_view().first(16));
+  auto odd = co_await ranks.share(bytes.device_view().subspan(8, 1024));
+  auto whole = co_await ranks.share(plain);
+  auto f =
+      refused(quantised_all_reduce(ranks, whole, small, sum{}), "a buffer of wire has 16 bytes, expected at least");
+  EXPECT(co_await f);
+  auto g = refused(quantised_all_reduce(ranks, whole, odd, sum{}), "does not start on 16 bytes");
+  EXPECT(co_await g);
+  co_await ranks.unshare(std::move(whole));
+  co_await ranks.unshare(std::move(odd));
+  co_await ranks.unshare(std::move(small));
   co_await ranks.unshare(std::move(shared));
   static_cast<void>(cudaFree(managed));
   detail::check_cuda(cudaFreeAsync(pooled, ranks.stream()), "cudaFreeAsync");
@@ -168,6 +217,8 @@ struct everything {
     o.on_device = device{0};
     auto ranks = co_await connect_ipc(world, o);
     for (const std::size_t count : {1, 17, 1000, 65537}) co_await every_call(ranks, count);
+    co_await quantised<float8_blocks<>, float>(ranks, sum{}, false);
+    co_await quantised<float8_blocks<float8_e5m2, 32>, bfloat16>(ranks, average{}, true);
     co_await cannot_be_shared(ranks);
     co_await ranks.leave();
     co_return gpu_test::failed == 0 ? 0 : 1;

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
-// An all_reduce of ranks that read each other's device memory, with 8-bit floats between them: three phases for
-// local_ranks.hpp. For several GPUs: nccl/quantised_all_reduce.cuh, with the same bits.
+// An all_reduce of ranks that read each other's device memory, with 8-bit floats between them: three phases, for
+// local_ranks.hpp and ipc_ranks.hpp. For several GPUs: nccl/quantised_all_reduce.cuh, with the same bits.
 #pragma once
 
+#include <cohort/check_reduction.hpp>
+#include <cohort/gpu/ipc_ranks.hpp>
+#include <cohort/gpu/launch_quantised.hpp>
 #include <cohort/gpu/local_ranks.hpp>
-#include <cohort/gpu/quantised_fold.cuh>
+#include <cohort/gpu/peer_rank.hpp>
+#include <cohort/gpu/peer_schedule.hpp>
+#include <cohort/gpu/shared_buffer.hpp>
+#include <cohort/task.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,19 +20,19 @@
 namespace cohort {
 namespace detail {
 
-template <class Blocks, class T>
+template <class T, class Op, class Blocks>
 void enqueue_quantise(const peer_rank& me, device_span<const T> in, const float8_cut<Blocks>& cut, std::uint8_t* wire) {
-  launch_quantise<Blocks, T>(in, cut, wire, me.stream());
+  write_COHORT_INSTANTIATE_QUANTISED<T, Op, Blocks>::in_one_cu_file(in, cut, wire, me.stream());
 }
-template <class Blocks, class Op>
+template <class T, class Op, class Blocks>
 void enqueue_quantised_fold(const peer_rank& me, const fold_sources<std::uint8_t>& from, const float8_cut<Blocks>& cut,
                             std::uint8_t* out, const Op& op) {
-  launch_quantised_fold<Blocks, Op>(from, cut, out, op, me.stream());
+  write_COHORT_INSTANTIATE_QUANTISED<T, Op, Blocks>::in_one_cu_file(from, cut, out, op, me.stream());
 }
-template <class Blocks, class T>
+template <class T, class Op, class Blocks>
 void enqueue_dequantise(const peer_rank& me, const fold_sources<std::uint8_t>& pieces, const float8_cut<Blocks>& cut,
                         device_span<T> out) {
-  launch_dequantise<Blocks, T>(pieces, cut, out, me.stream());
+  write_COHORT_INSTANTIATE_QUANTISED<T, Op, Blocks>::in_one_cu_file(pieces, cut, out, me.stream());
 }
 
 /// Each rank quantises all of its elements, folds its own piece over its own codes of it, which nobody else reads, and
@@ -58,12 +64,14 @@ struct peer_quantised_all_reduce {
     const float8_cut<Blocks> cut(mine.size(), me.size());
     const std::size_t own = peer_index(me.rank()) * cut.piece;
     std::uint8_t* const codes = wire[peer_index(me.rank())].data();
-    if (phase == 0) return enqueue_quantise<Blocks, T>(me, device_span<const T>(mine), cut, codes);
-    if (phase == 1) return enqueue_quantised_fold<Blocks, Op>(me, peer_sources(wire, own), cut, codes + own, op);
+    if (phase == 0) return enqueue_quantise<T, Op, Blocks>(me, device_span<const T>(mine), cut, codes);
+    if (phase == 1) {
+      return enqueue_quantised_fold<T, Op, Blocks>(me, peer_sources(wire, own), cut, codes + own, op);
+    }
     fold_sources<std::uint8_t> pieces;
     pieces.ranks = me.size();
     for (int r = 0; r < me.size(); ++r) pieces.listed[r] = wire[peer_index(r)].data() + peer_index(r) * cut.piece;
-    enqueue_dequantise<Blocks, T>(me, pieces, cut, mine);
+    enqueue_dequantise<T, Op, Blocks>(me, pieces, cut, mine);
   }
 };
 
@@ -72,15 +80,37 @@ struct peer_quantised_all_reduce {
 /// Combines the elements of all ranks in place, with 8-bit floats between the ranks: q(q(x0) op q(x1) op ...), where q is
 /// the rule of `Blocks` and the combining is done in float.
 ///
+/// Result: the same bits on every rank, and those of communicator<nccl>
 /// Shapes: inout: as many elements on every rank; wire: a buffer for each rank, of float8_cut<Blocks>(count, size()).wire()
 ///         bytes or more
-/// Order:  rank order; the same bits on all ranks
+/// Needs:  reduction<Op, float>; where nvcc does not compile the call: COHORT_INSTANTIATE_QUANTISED(T, Op, Blocks) in one
+///         .cu of the program. In a .cu: <cohort/gpu/quantised_fold.cuh>
+/// Order:  rank order
 /// Errors: as the other calls of local_ranks; invalid_argument (wire)
 template <float8_source T, class Op, class Blocks = float8_blocks<>>
 void quantised_all_reduce(const local_ranks& world, peer_buffers<T> inout, peer_buffers<std::uint8_t> wire,
                           const Op& op, Blocks = {}) {
   check_reduction<Op, float>();
   world.run(detail::peer_quantised_all_reduce<T, Op, Blocks>{inout, wire, op});
+}
+
+/// The same between processes.
+///
+/// Shapes:    as above; every rank shares a wire of as many bytes, once for all calls of that size or a smaller one
+/// Completes: as the other calls of ipc_ranks
+/// Errors:    as the other calls of ipc_ranks; invalid_argument (wire) on every rank alike
+/// Lifetime:  both buffers are borrowed until it has been awaited and stream() has come that far
+/// Cost:      four barriers of the host; each rank reads the codes of the others, a quarter of the bytes of floats, twice
+/// Example:
+///   const cohort::float8_cut<cohort::float8_blocks<>> cut(n, ranks.size());
+///   cohort::device_buffer<std::uint8_t> codes(cut.wire());
+///   auto wire = co_await ranks.share(codes.device_view());
+///   co_await quantised_all_reduce(ranks, grad, wire, cohort::sum{});
+template <class Backend, float8_source T, class Op, class Blocks = float8_blocks<>>
+task<> quantised_all_reduce(const ipc_ranks<Backend>& world, const shared_buffer<T>& inout,
+                            const shared_buffer<std::uint8_t>& wire, Op op, Blocks = {}) {
+  check_reduction<Op, float>();
+  return world.run(detail::peer_quantised_all_reduce<T, Op, Blocks>{inout.all(), wire.all(), op});
 }
 
 }  // namespace cohort
