@@ -24,7 +24,7 @@ struct axis {
   axis(std::string n, int s) : name(std::move(n)), size(s) {}
 };
 
-template <backend Backend>
+template <class Backend>
 class mesh;
 
 namespace detail {
@@ -62,10 +62,10 @@ inline void check_axes(const std::vector<axis>& axes, int ranks_there, const std
   }
 }
 
-template <backend Backend>
+template <class Backend>
 task<mesh<Backend>> build_mesh(communicator<Backend> whole, std::vector<axis> axes);
 
-template <backend Backend>
+template <class Backend>
 task<mesh<Backend>> make_mesh_of(const communicator<Backend>& world, std::vector<axis> axes) {
   check_axes(axes, world.size(), world.name());
   auto copy = co_await world.duplicate(named{world.name() + "/mesh"});
@@ -78,7 +78,7 @@ task<mesh<Backend>> make_mesh_of(const communicator<Backend>& world, std::vector
 /// Ranks along named axes: the last axis varies fastest, so that neighbours on it are neighbours in rank.
 ///
 /// Lifetime: owns its communicators, which are not those it was made of
-template <backend Backend>
+template <class Backend>
 class [[nodiscard]] mesh {
  public:
   [[nodiscard]] const std::vector<axis>& axes() const noexcept { return axes_; }
@@ -124,7 +124,7 @@ class [[nodiscard]] mesh {
   }
 
  private:
-  template <backend B>
+  template <class B>
   friend task<mesh<B>> detail::build_mesh(communicator<B> whole, std::vector<axis> axes);
 
   mesh(communicator<Backend> whole, std::vector<axis> axes) : whole_(std::move(whole)), axes_(std::move(axes)) {
@@ -178,7 +178,7 @@ class [[nodiscard]] mesh {
 
 namespace detail {
 
-template <backend Backend>
+template <class Backend>
 task<mesh<Backend>> build_mesh(communicator<Backend> whole, std::vector<axis> axes) {
   mesh<Backend> m(std::move(whole), std::move(axes));
   for (std::size_t i = 0; i < m.axes_.size(); ++i) {
@@ -199,11 +199,11 @@ task<mesh<Backend>> build_mesh(communicator<Backend> whole, std::vector<axis> ax
 /// Errors:  errc::invalid_argument naming the axis, or the two numbers of ranks; those of duplicate and subgroup
 /// Cost:    one barrier, and one subgroup for each axis
 /// Example: examples/22_mesh.cpp
-template <backend Backend, std::same_as<axis>... Axes>
+template <class Backend, std::same_as<axis>... Axes>
 [[nodiscard]] task<mesh<Backend>> make_mesh(const communicator<Backend>& world, const Axes&... axes) {
   return detail::make_mesh_of<Backend>(world, std::vector<axis>{axes...});
 }
-template <backend Backend>
+template <class Backend>
 [[nodiscard]] task<mesh<Backend>> make_mesh(const communicator<Backend>& world, const std::vector<axis>& axes) {
   return detail::make_mesh_of<Backend>(world, axes);
 }

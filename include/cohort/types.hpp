@@ -51,7 +51,10 @@ class ranks {
   explicit ranks(Rank... each) : list_{each...} {}
   template <class Range>
     requires(!std::same_as<std::remove_cvref_t<Range>, ranks> && !std::same_as<std::remove_cvref_t<Range>, int> &&
-             requires(Range& r) { *r.begin() + 1; r.end(); })
+             requires(Range & r) {
+               *r.begin() + 1;
+               r.end();
+             })
   explicit ranks(const Range& all) {
     for (const auto r : all) list_.push_back(static_cast<int>(r));
   }
@@ -78,6 +81,13 @@ struct key {
 struct named {
   std::string name;
   explicit named(std::string n) noexcept : name(std::move(n)) {}
+};
+
+/// The value that stands before rank 0's in an exclusive_scan.
+template <class T>
+struct initial {
+  T value;
+  constexpr explicit initial(T v) : value(std::move(v)) {}
 };
 
 /// Which rank a message may come from, and under which tag.

@@ -101,11 +101,11 @@ void windows() {
   EXPECT(!none.registered() && none.size() == 0);
   EXPECT(throws(
       errc::invalid_argument, [&] { (void)none.native_window(); }, "native_window", "has no memory", "make_window"));
-  const cohort::detail::nccl_party alone(cohort::detail::nccl_handle(), 0, 1, 0, "world");
+  const cohort::detail::nccl_party alone(cohort::detail::nccl_handle(), 0, 1, 0, "world", {0});
   EXPECT(throws(
       errc::invalid_argument, [&] { cohort::detail::require_registered(&alone, false, 64); },
       "native_window on 'world', rank 0 of 1, device 0", "an unregistered window of 64 elements", "registered()"));
-  const cohort::detail::nccl_party one_of_two(cohort::detail::nccl_handle(), 1, 2, 0, "world");
+  const cohort::detail::nccl_party one_of_two(cohort::detail::nccl_handle(), 1, 2, 0, "world", {0, 1});
   EXPECT(throws(
       errc::invalid_argument, [&] { cohort::detail::require_registered(&one_of_two, false, 64); }, "rank 1 of 2",
       "expected one that NCCL has registered with all ranks", "make it anew by make_window"));

@@ -11,16 +11,19 @@
 #include <cohort/nccl/messages.hpp>
 #include <cohort/nccl/moves.hpp>
 #include <cohort/nccl/reductions.hpp>
+#include <cohort/nccl/refused.hpp>
 #include <cohort/nccl/subgroups.hpp>
 #include <cohort/nccl/support.hpp>
 #include <cohort/nccl/window.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace cohort {
 
@@ -46,7 +49,8 @@ class [[nodiscard]] communicator<nccl> : public detail::nccl_message_calls<commu
                                          public detail::nccl_move_calls<communicator<nccl>>,
                                          public detail::nccl_reduction_calls<communicator<nccl>>,
                                          public detail::nccl_group_calls<communicator<nccl>>,
-                                         public detail::nccl_subgroup_calls<communicator<nccl>> {
+                                         public detail::nccl_subgroup_calls<communicator<nccl>>,
+                                         public detail::nccl_refused_calls<communicator<nccl>> {
  public:
   using backend_type = nccl;
 
@@ -68,6 +72,19 @@ class [[nodiscard]] communicator<nccl> : public detail::nccl_message_calls<commu
   [[nodiscard]] device on_device() const {
     front_.require_member("on_device");
     return device{front_.party()->device_index()};
+  }
+
+  /// Rank of this communicator to rank of the one that connect made, and back; -1 if there is none.
+  ///
+  /// Errors: invalid_argument for what split() has made: NCCL tells nobody who else has its color
+  [[nodiscard]] int world_rank_of(int r) const {
+    const std::vector<int>& all = members("world_rank_of");
+    return r < 0 || r >= size() ? -1 : all[static_cast<std::size_t>(r)];
+  }
+  [[nodiscard]] int rank_of(int world_rank) const {
+    const std::vector<int>& all = members("rank_of");
+    const auto found = std::find(all.begin(), all.end(), world_rank);
+    return found == all.end() ? -1 : static_cast<int>(found - all.begin());
   }
 
   /// Whether an error has made this communicator unusable; every later call reports that error.
@@ -133,6 +150,18 @@ class [[nodiscard]] communicator<nccl> : public detail::nccl_message_calls<commu
   [[nodiscard]] const detail::nccl_front& calls() const noexcept { return front_; }
 
  private:
+  [[nodiscard]] const std::vector<int>& members(const char* operation) const {
+    front_.require_member(operation);
+    const std::vector<int>& all = front_.party()->members();
+    if (all.empty()) {
+      front_.refuse(
+          operation,
+          "it was made by split, and NCCL tells nobody who else has a color: make it by subgroup(ranks{...}), "
+          "or ask the same split of the communicator of the host");
+    }
+    return all;
+  }
+
   detail::nccl_front front_;
 };
 

@@ -8,14 +8,6 @@
 #include <cohort/communicator/front.hpp>
 
 namespace cohort {
-
-/// The value that stands before rank 0's in an exclusive_scan.
-template <class T>
-struct initial {
-  T value;
-  constexpr explicit initial(T v) : value(std::move(v)) {}
-};
-
 namespace detail {
 
 template <class Communicator, backend Backend>

@@ -72,7 +72,12 @@ namespace detail {
 template <class B>
 constexpr bool check_device_buffer() noexcept {
   using Plain = std::remove_cvref_t<B>;
-  static_assert(device_range<std::remove_reference_t<B>>,
+  static_assert(
+      !std::is_arithmetic_v<Plain>,
+      "cohort: one value lies in the memory of the host, which this backend does not reach: make the call on the "
+      "communicator of the host that this one was made of (loss = co_await world.all_reduce(loss, sum{})), or "
+      "leave the value on the device, in a device_buffer<T>(1)");
+  static_assert(device_range<std::remove_reference_t<B>> || std::is_arithmetic_v<Plain>,
                 "cohort: a buffer of this backend lies in the memory of a device, and this is memory of the host: copy "
                 "it into a cohort::device_buffer<T>, or, if the pointer is one of the device (cudaMalloc, a tensor), "
                 "write cohort::device_span(pointer, count)");

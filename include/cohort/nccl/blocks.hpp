@@ -3,6 +3,7 @@
 // blocks by NCCL's messages, for what NCCL has no collective for. Used by moves.hpp.
 #pragma once
 
+#include <cohort/element.hpp>
 #include <cohort/gpu/device_span.hpp>
 #include <cohort/memory.hpp>
 #include <cohort/nccl/front.hpp>
@@ -26,6 +27,43 @@ template <class C>
 concept device_counts = range_like<C> && std::integral<std::remove_cvref_t<std::ranges::range_reference_t<const C>>>;
 
 namespace detail {
+
+/// The element type of a buffer and of a list of buffers.
+template <class Buffer, class List>
+[[nodiscard]] constexpr auto checked_device_list() noexcept {
+  using Each = std::remove_reference_t<std::ranges::range_reference_t<std::remove_reference_t<List>>>;
+  check_device_buffer<Buffer>();
+  if constexpr (device_range<std::remove_reference_t<Buffer>>) {
+    static_assert(std::is_same_v<device_element_t<Buffer>, device_element_t<Each>>,
+                  "cohort: a buffer and the buffers of the list have different element types: elements travel as they "
+                  "are, so convert on one side before the call");
+  }
+  return std::type_identity<device_element_t<Each>>{};
+}
+template <class Buffer, class List>
+using checked_list_element = typename decltype(checked_device_list<Buffer, List>())::type;
+
+/// Refuses the forms of the other backends that return what they receive.
+template <class Buffer>
+constexpr bool refuse_returned_values() noexcept {
+  check_device_buffer<Buffer>();
+  static_assert(
+      always_false<Buffer>,
+      "cohort: this form returns values in the memory of the host, which NCCL does not fill: give a device buffer "
+      "for the result, all_gather(in, out), or make the call on the communicator of the host that this one was "
+      "made of");
+  return true;
+}
+template <class Buffer>
+constexpr bool refuse_unknown_counts() noexcept {
+  check_device_buffer<Buffer>();
+  static_assert(
+      always_false<Buffer>,
+      "cohort: this form asks the other ranks for their counts, which NCCL has no way to: pass them, "
+      "all_gather_v(in, out, counts); where they are not known, all_gather them before, on the communicator of "
+      "the host that this one was made of");
+  return true;
+}
 
 /// What a caller means as a buffer, right or wrong.
 template <class B>

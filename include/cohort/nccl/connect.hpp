@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -69,7 +70,10 @@ namespace detail {
   const device_scope here(device{mine});
   nccl_handle made = nccl_handle::create(static_cast<int>(all.size()), all[0].id, rank, nccl_handle::config(),
                                          deadline_after(o.timeout));
-  auto party = std::make_shared<nccl_party>(std::move(made), rank, static_cast<int>(all.size()), mine, o.name);
+  std::vector<int> members(all.size());
+  std::iota(members.begin(), members.end(), 0);
+  auto party = std::make_shared<nccl_party>(std::move(made), rank, static_cast<int>(all.size()), mine, o.name,
+                                            std::move(members));
   party->timeout = o.timeout;
   return communicator<nccl>(std::move(party));
 }

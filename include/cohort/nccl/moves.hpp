@@ -64,6 +64,21 @@ class nccl_move_calls {
               name);
     });
   }
+  /// The same into a list of buffers, one for each rank.
+  ///
+  /// Shapes: out: size() buffers of the count of in
+  /// Cost:   a message from and to each rank, in one launch
+  template <class In, device_list Out, class... Options>
+  stream_ordered all_gather(In&& in, Out&& out, Options&&... options) const {
+    using T = checked_list_element<In, Out>;
+    constexpr const char* name = "all_gather";
+    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
+      const device_span<const T> from = view_on_device(in);
+      calls().check_memory(name, "in", from);
+      const auto to = even_list<T>(name, "out", out, from.size(), "the size of in");
+      exchange_blocks<T>(p, name, device_blocks<const T>(to.size(), from), to, s);
+    });
+  }
   /// The same with a count for each rank, known to all of them.
   ///
   /// Shapes: in: counts[rank()] elements; out: the sum of counts
@@ -104,6 +119,22 @@ class nccl_move_calls {
       if (from.empty()) return;
       p.check(ncclGather(from.data(), to.data(), from.size_bytes(), nccl_bytes::type, to_rank.rank, p.comm(), s),
               "ncclGather", name);
+    });
+  }
+  /// The same into a list of buffers, one for each rank.
+  ///
+  /// Shapes: out: size() buffers of the count of in on the root, ignored elsewhere
+  template <class In, device_list Out, class... Options>
+  stream_ordered gather(In&& in, Out&& out, root to_rank, Options&&... options) const {
+    using T = checked_list_element<In, Out>;
+    constexpr const char* name = "gather";
+    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
+      const device_span<const T> from = view_on_device(in);
+      calls().check_root(name, to_rank);
+      calls().check_memory(name, "in", from);
+      device_blocks<T> to;
+      if (p.rank() == to_rank.rank) to = even_list<T>(name, "out", out, from.size(), "the size of in");
+      gather_blocks<T>(p, name, from, to, to_rank.rank, s);
     });
   }
   /// The same with a count for each rank, known to the root.
@@ -149,6 +180,23 @@ class nccl_move_calls {
       if (to.empty()) return;
       p.check(ncclScatter(from.data(), to.data(), to.size_bytes(), nccl_bytes::type, from_rank.rank, p.comm(), s),
               "ncclScatter", name);
+    });
+  }
+  /// The same from a list of buffers, one for each rank.
+  ///
+  /// Shapes: in: size() buffers of the count of out on the root, ignored elsewhere
+  template <device_list In, class Out, class... Options>
+  stream_ordered scatter(In&& in, Out&& out, root from_rank, Options&&... options) const {
+    check_device_output<Out>();
+    using T = checked_list_element<Out, In>;
+    constexpr const char* name = "scatter";
+    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
+      const device_span<T> to = view_on_device(out);
+      calls().check_root(name, from_rank);
+      calls().check_memory(name, "out", to);
+      device_blocks<const T> from;
+      if (p.rank() == from_rank.rank) from = even_list<const T>(name, "in", in, to.size(), "the size of out");
+      scatter_blocks<T>(p, name, from, to, from_rank.rank, s);
     });
   }
   /// The same with a count for each rank, known to the root.
@@ -230,6 +278,36 @@ class nccl_move_calls {
     });
   }
 
+  // What other backends have: forms that return values, and forms in which only the senders know the counts.
+  template <class Value>
+  stream_ordered all_gather(Value&&) const {
+    return returned<Value>();
+  }
+  template <class Value>
+  stream_ordered gather(Value&&, root) const {
+    return returned<Value>();
+  }
+  template <class Values>
+  stream_ordered scatter(Values&&, root) const {
+    return returned<Values>();
+  }
+  template <class In>
+  stream_ordered all_gather_v(In&&) const {
+    return uncounted<In>();
+  }
+  template <class In>
+  stream_ordered gather_v(In&&, root) const {
+    return uncounted<In>();
+  }
+  template <class In, class Counts>
+  stream_ordered scatter_v(In&&, const Counts&, root) const {
+    return uncounted<In>();
+  }
+  template <class In, class Counts>
+  stream_ordered all_to_all_v(In&&, const Counts&) const {
+    return uncounted<In>();
+  }
+
   /// What comes on this rank's stream after it waits until every rank's stream has come to it.
   ///
   /// Completes: on the stream; the host does not wait: on_host(world.barrier())
@@ -250,6 +328,25 @@ class nccl_move_calls {
   template <class In, class Out>
   using checked = checked_device_element<In, Out>;
 
+  template <class Value>
+  [[nodiscard]] stream_ordered returned() const {
+    static_cast<void>(refuse_returned_values<Value>());
+    return stream_ordered(calls().party(), nullptr, "refused");
+  }
+  template <class In>
+  [[nodiscard]] stream_ordered uncounted() const {
+    static_cast<void>(refuse_unknown_counts<In>());
+    return stream_ordered(calls().party(), nullptr, "refused");
+  }
+
+  /// A list of buffers of one size.
+  template <class T, class List>
+  [[nodiscard]] device_blocks<T> even_list(const char* operation, const char* name, List& list, std::size_t expected,
+                                           const char* why) const {
+    device_blocks<T> blocks = blocks_of_list<T>(calls(), operation, name, list);
+    for (const device_span<T>& each : blocks) calls().check_count(operation, name, each.size(), expected, why);
+    return blocks;
+  }
   template <class T>
   void check_both(const char* operation, device_span<const T> in, device_span<T> out) const {
     calls().check_memory(operation, "in", in);

@@ -48,8 +48,14 @@ class nccl_party final : public device_party {
  public:
   using clock = std::chrono::steady_clock;
 
-  nccl_party(nccl_handle comm, int rank, int size, int device_index, std::string name)
-      : name_(std::move(name)), comm_(std::move(comm)), rank_(rank), size_(size), device_(device_index) {}
+  /// `members`: the ranks in the world of those that are in here; none where that is not known.
+  nccl_party(nccl_handle comm, int rank, int size, int device_index, std::string name, std::vector<int> members)
+      : name_(std::move(name)),
+        comm_(std::move(comm)),
+        rank_(rank),
+        size_(size),
+        device_(device_index),
+        members_(std::move(members)) {}
   ~nccl_party() override {
     // What is in flight is waited for; a rank that does not come must not hold this process at its end.
     constexpr std::chrono::seconds patience{30};
@@ -63,6 +69,14 @@ class nccl_party final : public device_party {
   [[nodiscard]] ncclComm_t comm() const noexcept { return comm_.get(); }
   [[nodiscard]] const nccl_handle& handle() const noexcept { return comm_; }
   [[nodiscard]] call_gate& gate() noexcept { return gate_; }
+  [[nodiscard]] const std::vector<int>& members() const noexcept { return members_; }
+  /// The ranks in the world of some that are in here; none where that is not known.
+  [[nodiscard]] std::vector<int> members_of(const std::vector<int>& list) const {
+    std::vector<int> some;
+    if (members_.empty()) return some;
+    for (const int r : list) some.push_back(members_[static_cast<std::size_t>(r)]);
+    return some;
+  }
 
   std::chrono::nanoseconds timeout = std::chrono::minutes{5};
   cudaStream_t stream = nullptr;
@@ -229,6 +243,7 @@ class nccl_party final : public device_party {
   int rank_;
   int size_;
   int device_;
+  std::vector<int> members_;
   std::int64_t calls_ = -1;
   call_gate gate_{};
   mutable std::mutex mutex_{};

@@ -120,6 +120,31 @@ class nccl_reduction_calls {
     });
   }
 
+  /// The same of a list of buffers, one for each rank.
+  ///
+  /// Shapes: in: size() buffers; buffer r of the same count on every rank, that of out on rank r
+  /// Cost:   as reduce_scatter_v
+  template <device_list In, class Out, class Op, class... Options>
+  stream_ordered reduce_scatter(In&& in, Out&& out, Op op, Options&&... options) const {
+    using T = checked_list_element<Out, In>;
+    check_device_output<Out>();
+    check_reduction<Op, T>();
+    constexpr const char* name = "reduce_scatter";
+    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
+      const device_span<T> to = view_on_device(out);
+      const auto own = static_cast<std::size_t>(p.rank());
+      fold_job<T, Op> job{name, blocks_of_list<const T>(calls(), name, "in", in),
+                          device_blocks<T>(static_cast<std::size_t>(p.size())), &op, after_fold::stays};
+      calls().check_count(name, "out", to.size(), job.in[own].size(), "the size of in[rank()]");
+      calls().check_memory(name, "out", to);
+      for (const device_span<const T>& block : job.in) calls().check_overlap(name, block, to, &block == &job.in[own]);
+      if (p.size() == 1) return fold_alone(job.in[own], to, op, s);
+      require_ungrouped(p, name);
+      job.out[own] = to;
+      fold_pipeline<T, Op>(p, job, s).run();
+    });
+  }
+
   /// Gives rank r what ranks 0 .. r hold, combined in that order.
   ///
   /// Shapes:    in, out: the same count on every rank; in place if they are the same buffer
@@ -147,28 +172,31 @@ class nccl_reduction_calls {
     return scan(inout, view_on_device(inout), std::move(op), std::forward<Options>(options)...);
   }
 
-  /// Gives rank r what ranks 0 .. r-1 hold, combined in that order; rank 0 gets the identity of op.
+  /// Gives rank r what ranks 0 .. r-1 hold, combined in that order; rank 0 gets the identity of op, or what is given.
   ///
-  /// Needs: identity<Op, T>, and a functor with neither prepare nor finish; the rest as scan
+  /// Needs: identity<Op, T>, or initial{value}, the same on every rank; a functor with neither prepare nor finish; the rest
+  ///        as scan
   template <class In, class Out, class Op, class... Options>
   stream_ordered exclusive_scan(In&& in, Out&& out, Op op, Options&&... options) const {
     using T = checked<In, Out>;
-    check_reduction<Op, T>();
-    static_assert(has_identity<Op, T>,
-                  "cohort: no value is known that changes nothing under this functor, so rank 0 would get none: "
-                  "specialise cohort::identity<Op, T> with a static constexpr T value");
-    static_assert(!has_prepare<Op, T> && !has_finish<Op, T>,
-                  "cohort: a functor with prepare or finish has no exclusive_scan on this backend: multiply or divide "
-                  "before or after it");
-    constexpr const char* name = "exclusive_scan";
-    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
-      const device_span<const T> from = view_on_device(in);
-      const device_span<T> to = view_on_device(out);
-      const T* const slots = gathered_for_scan<T>(p, name, from, to, s);
-      const T start = identity<Op, T>::value;
-      launch_fold_from<T, Op>(start, fold_sources<T>::of_slots(slots, from.size(), p.rank(), nullptr, -1), to.data(),
-                              to.size(), op, s);
-    });
+    static_assert(
+        has_identity<Op, T>,
+        "cohort: no value is known that changes nothing under this functor, so rank 0 would get none: pass one as "
+        "exclusive_scan(in, out, op, initial{value}), or specialise cohort::identity<Op, T> with a static constexpr T "
+        "value");
+    return start_exclusive_scan<T>(view_on_device(in), view_on_device(out), op, identity<Op, T>::value,
+                                   device_options_of(options...));
+  }
+  template <class Value, class Op>
+  stream_ordered exclusive_scan(Value&&, Op) const {
+    static_cast<void>(refuse_returned_values<Value>());
+    return stream_ordered(calls().party(), nullptr, "refused");
+  }
+  template <class In, class Out, class Op, class S, class... Options>
+  stream_ordered exclusive_scan(In&& in, Out&& out, Op op, initial<S> start, Options&&... options) const {
+    using T = checked<In, Out>;
+    return start_exclusive_scan<T>(view_on_device(in), view_on_device(out), op, static_cast<T>(start.value),
+                                   device_options_of(options...));
   }
 
  private:
@@ -217,6 +245,21 @@ class nccl_reduction_calls {
                                   after_fold::goes_to_all};
         fold_pipeline<T, Op>(p, job, s).run();
       }
+    });
+  }
+
+  template <class T, class Op>
+  stream_ordered start_exclusive_scan(device_span<const T> in, device_span<T> out, const Op& op, const T& start,
+                                      const device_options& o) const {
+    check_reduction<Op, T>();
+    static_assert(!has_prepare<Op, T> && !has_finish<Op, T>,
+                  "cohort: a functor with prepare or finish has no exclusive_scan on this backend: multiply or divide "
+                  "before or after it");
+    constexpr const char* name = "exclusive_scan";
+    return calls().start(name, o, [&](nccl_party& p, cudaStream_t s) {
+      const T* const slots = gathered_for_scan<T>(p, name, in, out, s);
+      launch_fold_from<T, Op>(start, fold_sources<T>::of_slots(slots, in.size(), p.rank(), nullptr, -1), out.data(),
+                              out.size(), op, s);
     });
   }
 

@@ -1,18 +1,38 @@
 // SPDX-License-Identifier: BSL-1.0
-// The calls of communicator<nccl> that make a smaller one of it: split, duplicate, shrink. A base of the communicator. They
-// wait on the host until NCCL is done, and share the devices and the poller of the communicator that they are made of.
+// The calls of communicator<nccl> that make a smaller one of it: split, duplicate, subgroup, shrink. A base of the
+// communicator. They wait on the host until NCCL is done, and share the devices and the poller of the communicator that they
+// are made of.
 #pragma once
 
+#include <cohort/memory.hpp>
 #include <cohort/nccl/front.hpp>
 #include <cohort/types.hpp>
 
 #include <algorithm>
+#include <concepts>
+#include <coroutine>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace cohort::detail {
+namespace cohort {
+
+/// A communicator that has just been made. It is one, and `co_await` gives it too, so that `co_await world.split(...)` is the
+/// same words as on the CPU.
+///
+/// Completes: at once, without suspending: the call that made it has waited
+template <class Communicator>
+class [[nodiscard]] made_group : public Communicator {
+ public:
+  explicit made_group(Communicator&& made) noexcept : Communicator(std::move(made)) {}
+
+  [[nodiscard]] static constexpr bool await_ready() noexcept { return true; }
+  static constexpr void await_suspend(std::coroutine_handle<>) noexcept {}
+  [[nodiscard]] Communicator await_resume() noexcept { return std::move(static_cast<Communicator&>(*this)); }
+};
+
+namespace detail {
 
 template <class Communicator>
 class nccl_subgroup_calls {
@@ -24,37 +44,41 @@ class nccl_subgroup_calls {
   /// Completes: when it returns: it waits for the other ranks
   /// Errors:    timed_out, the communicator's first cause, io_error
   template <class... Options>
-  [[nodiscard]] Communicator split(color c, key k, const Options&... options) const {
+  [[nodiscard]] made_group<Communicator> split(color c, key k, const Options&... options) const {
     constexpr const char* name = "split";
     calls().require_member(name);
-    nccl_party& p = *calls().party();
     if (c.value < -1) calls().refuse(name, "color " + std::to_string(c.value) + ": expected 0 or more, or no_color");
-    const nccl_entry inside(p, name);
-    const device_scope here(device{p.device_index()});
-    ncclComm_t made = nullptr;
-    ncclConfig_t config = nccl_handle::config();
-    const int number = c.value == no_color.value ? NCCL_SPLIT_NOCOLOR : c.value;
-    p.check(ncclCommSplit(p.comm(), number, k.value, &made, &config), "ncclCommSplit", name);
-    return adopt(name, made, name_of(p.name() + "/" + std::to_string(c.value), options...));
+    std::string its_name = name_of(calls().party()->name() + "/" + std::to_string(c.value), options...);
+    // Nobody knows the colors of the others, unless there are none.
+    std::vector<int> members = calls().size() == 1 ? calls().party()->members() : std::vector<int>();
+    return part(name, c, k, std::move(its_name), std::move(members));
   }
   template <class... Options>
-  [[nodiscard]] Communicator split(color c, const Options&... options) const {
+  [[nodiscard]] made_group<Communicator> split(color c, const Options&... options) const {
     return split(c, key{calls().rank()}, options...);
   }
 
   /// The same ranks again, with an order of calls of its own.
   template <class... Options>
-  [[nodiscard]] Communicator duplicate(const Options&... options) const {
-    calls().require_member("duplicate");
-    return split(color{0}, key{calls().rank()}, named{name_of(calls().party()->name() + "/copy", options...)});
+  [[nodiscard]] made_group<Communicator> duplicate(const Options&... options) const {
+    constexpr const char* name = "duplicate";
+    calls().require_member(name);
+    return part(name, color{0}, key{calls().rank()}, name_of(calls().party()->name() + "/copy", options...),
+                calls().party()->members());
   }
 
-  /// Those ranks, in the order of the list. Unlike elsewhere every rank calls it: NCCL has no other way.
+  /// Those ranks, in the order of the list.
+  ///
+  /// Result: the communicator of the list; not a member for a rank that is not in its own list
+  /// Needs:  the same call on every rank, unlike elsewhere: NCCL has no other way. Ranks of different lists, none of which
+  ///         has a rank of another, each get their own
+  /// Errors: as split; invalid_argument (a rank that there is not, or twice)
   template <class... Options>
-  [[nodiscard]] Communicator subgroup(const ranks& members, const Options&... options) const {
+  [[nodiscard]] made_group<Communicator> subgroup(const ranks& members, const Options&... options) const {
     constexpr const char* name = "subgroup";
     calls().require_member(name);
     const std::vector<int>& list = members.list();
+    if (list.empty()) calls().refuse(name, "the list of members is empty: expected at least one rank");
     for (std::size_t i = 0; i < list.size(); ++i) {
       calls().check_peer(name, "member", list[i]);
       if (std::find(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i), list[i]) !=
@@ -62,10 +86,17 @@ class nccl_subgroup_calls {
         calls().refuse(name, "rank " + std::to_string(list[i]) + " is twice in the list: expected each once");
       }
     }
+    std::string its_name = name_of(calls().party()->name() + "/subgroup", options...);
     const auto mine = std::find(list.begin(), list.end(), calls().rank());
-    const auto name_it = [&] { return named{name_of(calls().party()->name() + "/subgroup", options...)}; };
-    if (mine == list.end()) return split(no_color, key{0}, name_it());
-    return split(color{0}, key{static_cast<int>(mine - list.begin())}, name_it());
+    if (mine == list.end()) return part(name, no_color, key{0}, std::move(its_name), {});
+    // The lowest rank of a list is in no other.
+    return part(name, color{*std::min_element(list.begin(), list.end())}, key{static_cast<int>(mine - list.begin())},
+                std::move(its_name), calls().party()->members_of(list));
+  }
+  template <range_like Range, class... Options>
+    requires(!std::same_as<std::remove_cvref_t<Range>, ranks>)
+  [[nodiscard]] made_group<Communicator> subgroup(const Range& members, const Options&... options) const {
+    return subgroup(ranks(members), options...);
   }
 
   /// Those ranks that are left when some are lost. Called by the survivors alone; what is in flight is ended.
@@ -74,7 +105,7 @@ class nccl_subgroup_calls {
   /// Needs:  the same list on every survivor, with none of them in it
   /// Errors: invalid_argument (this rank is in the list), timed_out, io_error
   template <class... Options>
-  [[nodiscard]] Communicator shrink(const ranks& lost, const Options&... options) const {
+  [[nodiscard]] made_group<Communicator> shrink(const ranks& lost, const Options&... options) const {
     constexpr const char* name = "shrink";
     calls().require_member(name);
     nccl_party& p = *calls().party();
@@ -91,7 +122,11 @@ class nccl_subgroup_calls {
     ncclConfig_t config = nccl_handle::config();
     p.check(ncclCommShrink(p.comm(), list.data(), static_cast<int>(list.size()), &made, &config, NCCL_SHRINK_ABORT),
             "ncclCommShrink", name);
-    return adopt(name, made, name_of(p.name() + "/survivors", options...));
+    std::vector<int> left;
+    for (int r = 0; r < p.size(); ++r) {
+      if (std::find(list.begin(), list.end(), r) == list.end()) left.push_back(r);
+    }
+    return adopt(name, made, name_of(p.name() + "/survivors", options...), p.members_of(left));
   }
 
  private:
@@ -100,10 +135,23 @@ class nccl_subgroup_calls {
   [[nodiscard]] static std::string name_of(std::string by_default) { return by_default; }
   [[nodiscard]] static std::string name_of(std::string, const named& given) { return given.name; }
 
-  /// Waits for NCCL to finish it, and asks who this rank is there.
-  [[nodiscard]] Communicator adopt(const char* operation, ncclComm_t made, std::string name) const {
+  [[nodiscard]] made_group<Communicator> part(const char* operation, color c, key k, std::string name,
+                                              std::vector<int> members) const {
     nccl_party& p = *calls().party();
-    if (made == nullptr) return Communicator(std::shared_ptr<nccl_party>());
+    const nccl_entry inside(p, operation);
+    const device_scope here(device{p.device_index()});
+    ncclComm_t made = nullptr;
+    ncclConfig_t config = nccl_handle::config();
+    const int number = c.value == no_color.value ? NCCL_SPLIT_NOCOLOR : c.value;
+    p.check(ncclCommSplit(p.comm(), number, k.value, &made, &config), "ncclCommSplit", operation);
+    return adopt(operation, made, std::move(name), std::move(members));
+  }
+
+  /// Waits for NCCL to finish it, and asks who this rank is there.
+  [[nodiscard]] made_group<Communicator> adopt(const char* operation, ncclComm_t made, std::string name,
+                                               std::vector<int> members) const {
+    nccl_party& p = *calls().party();
+    if (made == nullptr) return made_group<Communicator>(Communicator(std::shared_ptr<nccl_party>()));
     nccl_handle handle(made);
     handle.settle(ncclInProgress, operation, nccl_party::clock::now() + p.timeout,
                   "rank " + std::to_string(p.rank()) + " of " + std::to_string(p.size()) + " waits for the others");
@@ -111,14 +159,16 @@ class nccl_subgroup_calls {
     int size = 0;
     check_nccl(ncclCommUserRank(made, &rank), "ncclCommUserRank");
     check_nccl(ncclCommCount(made, &size), "ncclCommCount");
-    auto party = std::make_shared<nccl_party>(std::move(handle), rank, size, p.device_index(), std::move(name));
+    auto party = std::make_shared<nccl_party>(std::move(handle), rank, size, p.device_index(), std::move(name),
+                                              std::move(members));
     party->timeout = p.timeout;
     party->stream = p.stream;
     party->one_shot_bytes = p.one_shot_bytes;
     party->chunk_bytes = p.chunk_bytes;
     p.share_poller(*party);
-    return Communicator(std::move(party));
+    return made_group<Communicator>(Communicator(std::move(party)));
   }
 };
 
-}  // namespace cohort::detail
+}  // namespace detail
+}  // namespace cohort

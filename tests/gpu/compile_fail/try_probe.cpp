@@ -1,0 +1,18 @@
+// expect: cohort: NCCL tells nobody of a message before it is received
+// SPDX-License-Identifier: BSL-1.0
+#include <cohort/backend/nccl.hpp>
+
+#include <stop_token>
+#include <vector>
+
+void call(cohort::communicator<cohort::nccl>& world) {
+  using namespace cohort;
+  device_buffer<float> v;
+  std::vector<float> host(3);
+  static_cast<void>(host);
+#ifdef COHORT_FAIL
+  static_cast<void>(world.try_probe(from_any, any_tag));
+#else
+  static_cast<void>(world.recv(v, from{1}));
+#endif
+}
