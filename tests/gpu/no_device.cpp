@@ -112,6 +112,57 @@ void windows() {
   cohort::detail::require_registered(&one_of_two, true, 64);
 }
 
+// Both ends of a batch hand NCCL their messages in one order, however they are named there.
+void tags() {
+  using cohort::detail::order_by_tag;
+  using cohort::detail::unmatched_own;
+  float a[4] = {};
+  const device_span<float> all(a, 4);
+  const auto part = [&](std::size_t i) { return device_span<float>(a + i, 1); };
+  // Rank 0 sends to rank 1 under tags 5, 2, 5, 0; rank 1 asks for 0, 5, 2, 5.
+  std::vector<device_message> out = {sending(part(0), to{1}, tag{5}), sending(part(1), to{1}, tag{2}),
+                                     sending(part(2), to{1}, tag{5}), sending(part(3), to{1})};
+  std::vector<device_message> in = {receiving(part(3), from{0}), receiving(part(0), from{0}, tag{5}),
+                                    receiving(part(1), from{0}, tag{2}), receiving(part(2), from{0}, tag{5})};
+  order_by_tag(out);
+  order_by_tag(in);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    EXPECT(out[i].from == in[i].into && out[i].label == in[i].label && out[i].bytes == sizeof(float));
+    EXPECT(out[i].sends && !in[i].sends && out[i].peer == 1 && in[i].peer == 0);
+  }
+  EXPECT(out[0].from == a + 3 && out[1].from == a + 1 && out[2].from == a && out[3].from == a + 2);
+  EXPECT(unmatched_own(out, 0).empty() && unmatched_own(in, 1).empty());
+  // A message to oneself needs its other half.
+  std::vector<device_message> own = {sending(all, to{2}, tag{1}), receiving(all, from{2}, tag{1}),
+                                     sending(all, to{0}, tag{9})};
+  EXPECT(unmatched_own(own, 2).empty());
+  own.push_back(sending(part(0), to{2}, tag{3}));
+  EXPECT(unmatched_own(own, 2).find("sends itself 4 bytes under tag 3 and receives nothing from itself") !=
+         std::string::npos);
+  own.push_back(receiving(part(0), from{2}, tag{4}));
+  EXPECT(unmatched_own(own, 2).find("4 bytes under tag 3 and receives 4 bytes under tag 4") != std::string::npos);
+  own.back().label = 3;
+  own.back().bytes = 8;
+  EXPECT(unmatched_own(own, 2).find("and receives 8 bytes under tag 3") != std::string::npos);
+  order_by_tag({});
+}
+
+// Who a rank of a group is in the world, where that can be known.
+void members_of_groups() {
+  const auto of = [](std::vector<int> members) {
+    return communicator<nccl>(std::make_shared<cohort::detail::nccl_party>(cohort::detail::nccl_handle(), 1, 3, 0,
+                                                                           "half", std::move(members)));
+  };
+  const communicator<nccl> half = of({4, 0, 2});
+  EXPECT(half.world_rank_of(0) == 4 && half.world_rank_of(2) == 2 && half.world_rank_of(3) == -1);
+  EXPECT(half.rank_of(0) == 1 && half.rank_of(1) == -1);
+  const communicator<nccl> unknown = of({});
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)unknown.world_rank_of(0); }, "world_rank_of on 'half', rank 1 of 3",
+      "made by split", "subgroup(ranks{...})"));
+  EXPECT(half.calls().party()->members_of({2, 0}) == std::vector<int>({2, 4}));
+}
+
 // Ranks on one GPU say what they have before they begin.
 void meetings() {
   std::vector<cohort::detail::ipc_introduction> all(3);
@@ -353,6 +404,8 @@ int main() {
   local_ranks();
   errors();
   windows();
+  tags();
+  members_of_groups();
   meetings();
   gate();
   tensors();

@@ -19,8 +19,10 @@
 
 static_assert(supports<nccl, cohort::function::all_reduce, float, average>() == support::native);
 static_assert(supports<nccl, cohort::function::all_reduce, bfloat16, average>() == support::generic);
-static_assert(supports<nccl, cohort::function::exclusive_scan, sample, merge>() == support::none);  // no identity
+static_assert(supports<nccl, cohort::function::exclusive_scan, sample, merge>() == support::generic);  // initial{value}
 static_assert(supports<nccl, cohort::function::exclusive_scan, float, average>() == support::none);
 static_assert(supports<nccl, cohort::function::broadcast, float8_e5m2>() == support::native);
 static_assert(supports<nccl, cohort::function::reduce, float8_e5m2, sum>() == support::none);
 static_assert(supports<nccl, cohort::function::send, float>() == support::generic);
+static_assert(supports<nccl, cohort::function::batch, sample>() == support::generic);
+static_assert(supports<nccl, cohort::function::probe, float>() == support::none);

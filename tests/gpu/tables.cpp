@@ -4,6 +4,7 @@
 #include <cohort/backend/nccl.hpp>
 
 #include <cohort/awaitable.hpp>
+#include <cohort/mesh.hpp>
 
 #include <complex>
 #include <cstdint>
@@ -105,6 +106,19 @@ static_assert(device_list<std::vector<device_span<float>>> && !device_list<std::
 // Awaiting what stands on a stream costs nothing: it never suspends.
 static_assert(stream_ordered::await_ready() && awaitable<stream_ordered> && awaitable<host_wait>);
 static_assert(!std::is_copy_constructible_v<communicator<nccl>> && std::is_move_constructible_v<communicator<nccl>>);
+
+// The calls that make groups are awaited as on the CPU, and a mesh is made of them.
+static_assert(awaitable<made_group<communicator<nccl>>>);
+static_assert(std::is_same_v<await_result_t<made_group<communicator<nccl>>>, communicator<nccl>>);
+static_assert(std::is_same_v<decltype(std::declval<communicator<nccl>&>().subgroup(std::vector<int>{1})),
+                             made_group<communicator<nccl>>>);
+[[maybe_unused]] task<int> squares(communicator<nccl> world) {
+  auto grid = co_await make_mesh(world, axis{"data", 2}, axis{"tensor", 2});
+  auto row = co_await grid.submesh("tensor");
+  device_buffer<float> grad(3);
+  co_await grid.along("data").all_reduce(grad, average{});
+  co_return row.whole().world_rank_of(0);
+}
 
 // What the fold gives a kernel is copied there byte by byte.
 static_assert(std::is_trivially_copyable_v<fold_sources<vec3>>);

@@ -95,6 +95,9 @@ cohort::task<> every_call(communicator<nccl>& world, const cohort::stream& s) {
   co_await world.exclusive_scan(a, b, cohort::sum{}, here);
   check("exclusive_scan", b, 0);
   reset();
+  co_await world.exclusive_scan(a, b, largest_magnitude{}, cohort::initial{0.0f}, here);
+  check("exclusive_scan from a value", b, 0);
+  reset();
   co_await world.broadcast(a, root{0}, here);
   check("broadcast", a, 1);
   co_await world.all_gather(a, b, here);
@@ -123,7 +126,20 @@ cohort::task<> every_call(communicator<nccl>& world, const cohort::stream& s) {
   reset();
   co_await world.exchange(a, cohort::to{0}, b, cohort::from{0}, here);
   check("exchange", b, 1);
-  std::vector<device_span<float>> list{av};
+  std::vector<device_span<float>> list{bv};
+  reset();
+  co_await world.all_gather(a, list, here);
+  check("all_gather into a list", b, 1);
+  reset();
+  co_await world.gather(a, list, root{0}, here);
+  check("gather into a list", b, 1);
+  list[0] = av;
+  reset();
+  co_await world.scatter(list, b, root{0}, here);
+  check("scatter of a list", b, 1);
+  reset();
+  co_await world.reduce_scatter(list, b, cohort::sum{}, here);
+  check("reduce_scatter of a list", b, 1);
   co_await world.all_reduce_coalesced(list, cohort::sum{}, here);
   check("all_reduce_coalesced", a, 1);
   co_await cohort::on_host(world.barrier(here));
@@ -144,6 +160,25 @@ cohort::task<> self_messages(communicator<nccl>& world, const cohort::stream& s)
     co_await cohort::on_host(world.group(both, here));
     EXPECT(read(world, s, b.device_view()) == start);
   }
+}
+
+// Tags decide which message is whose, in whatever order a batch names them.
+cohort::task<> tagged_messages(communicator<nccl>& world, const cohort::stream& s) {
+  const std::size_t n = 1000;
+  const std::vector<float> start = counting(2 * n);
+  device_buffer<float> a(2 * n);
+  device_buffer<float> b(2 * n);
+  cohort::copy_to_device<float>(start, a.device_view(), s.get());
+  const auto av = a.device_view();
+  const auto bv = b.device_view();
+  const auto ab = cohort::sending(av.first(n), cohort::to{0}, cohort::tag{7});
+  const auto cd = cohort::sending(av.subspan(n, n), cohort::to{0}, cohort::tag{3});
+  auto both = world.batch(cohort::receiving(bv.subspan(n, n), cohort::from{0}, cohort::tag{3}), ab, cd,
+                          cohort::receiving(bv.first(n), cohort::from{0}, cohort::tag{7}), cohort::on{s});
+  EXPECT(both.size() == 4);
+  co_await both.all();
+  co_await cohort::on_host(both);
+  EXPECT(read(world, s, bv) == start);
 }
 
 cohort::task<> captured(communicator<nccl>& world, const cohort::stream& s) {
@@ -243,6 +278,18 @@ void refused(communicator<nccl>& world) {
       errc::invalid_argument, [&] { (void)world.all_gather_v(v, v, counts); }, "counts has 2 entries, expected 1"));
   EXPECT(throws(
       errc::invalid_argument, [&] { (void)world.barrier(cohort::timeout{0s}); }, "more than zero"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.batch(cohort::sending(v, cohort::to{0}, cohort::tag{7})); },
+      "batch on 'world', rank 0 of 1", "sends itself 24 bytes under tag 7 and receives nothing", "into one batch"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.batch(cohort::sending(v, cohort::to{0}, cohort::tag{-7})); },
+      "tag -7: expected 0 or more"));
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.batch(cohort::receiving(v, cohort::from{1})); },
+      "source 1: expected 0..0"));
+  const std::vector<device_span<float>> two{v.device_view(), v.device_view()};
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.all_gather(v, two); }, "out has 2 buffers, expected 1"));
   EXPECT(!world.failed());
 }
 
@@ -253,6 +300,7 @@ void smaller_ones(communicator<nccl>& world) {
   EXPECT(!none.is_member());
   communicator<nccl> copy = world.duplicate();
   EXPECT(copy.size() == 1 && copy.on_device().index == 0);
+  EXPECT(half.world_rank_of(0) == 0 && copy.rank_of(0) == 0 && copy.rank_of(1) == -1);
   auto window = world.make_window<float>(1 << 20);
   EXPECT(window.data() != nullptr && window.size() == 1 << 20);
   cohort::on_host(copy.all_reduce(window, cohort::sum{})).wait();
@@ -275,6 +323,7 @@ int main() {
     const cohort::stream s;
     cohort::sync_wait(every_call(world, s));
     cohort::sync_wait(self_messages(world, s));
+    cohort::sync_wait(tagged_messages(world, s));
     cohort::sync_wait(captured(world, s));
     refused(world);
     smaller_ones(world);
