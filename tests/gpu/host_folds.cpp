@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// What link_fail/with_fold.cu makes, as work of a stream of host_runtime.cpp, by the arithmetic of the kernels. Linked in
-// the place of the .cu.
-#include <cohort/gpu/fold_element.cuh>
+// What link_fail/with_fold.cu makes, as work of a stream of host_runtime.cpp. Linked in the place of the .cu.
 #include <cohort/ops.hpp>
 
-#include "float8_on_host.hpp"
-#include "host_runtime.hpp"
+#include "fold_by_host.hpp"
 
 namespace my {
 struct largest_magnitude {
@@ -13,41 +10,7 @@ struct largest_magnitude {
 };
 }  // namespace my
 
-template <class T, class Op>
-void cohort::write_COHORT_INSTANTIATE_FOLD<T, Op>::in_one_cu_file(const fold_sources<T>& from, T* out,
-                                                                  std::size_t count, const Op& op, int ranks,
-                                                                  cudaStream_t s) {
-  const detail::fold_arithmetic<T, Op> how{detail::make_applied<T>(op), ranks};
-  gpu_test::enqueue_on_host(s, [=] {
-    for (std::size_t i = 0; i < count; ++i) {
-      auto total = how.first(from.at(0)[i]);
-      for (int r = 1; r < from.ranks; ++r) total = how.next(total, from.at(r)[i]);
-      out[i] = how.last(total);
-    }
-  });
-}
-template void cohort::write_COHORT_INSTANTIATE_FOLD<float, my::largest_magnitude>::in_one_cu_file(
-    const fold_sources<float>&, float*, std::size_t, const my::largest_magnitude&, int, cudaStream_t);
-
-template <class T, class Op, class Blocks>
-void cohort::write_COHORT_INSTANTIATE_QUANTISED<T, Op, Blocks>::in_one_cu_file(device_span<const T> in,
-                                                                               const float8_cut<Blocks>& cut,
-                                                                               std::uint8_t* wire, cudaStream_t s) {
-  gpu_test::enqueue_on_host(s, [=] { gpu_test::quantise_on_host(in, cut, wire); });
-}
-template <class T, class Op, class Blocks>
-void cohort::write_COHORT_INSTANTIATE_QUANTISED<T, Op, Blocks>::in_one_cu_file(const fold_sources<std::uint8_t>& from,
-                                                                               const float8_cut<Blocks>& cut,
-                                                                               std::uint8_t* out, const Op& op,
-                                                                               cudaStream_t s) {
-  gpu_test::enqueue_on_host(s, [=] { gpu_test::fold_quantised_on_host(from, cut, out, op); });
-}
-template <class T, class Op, class Blocks>
-void cohort::write_COHORT_INSTANTIATE_QUANTISED<T, Op, Blocks>::in_one_cu_file(const fold_sources<std::uint8_t>& pieces,
-                                                                               const float8_cut<Blocks>& cut,
-                                                                               device_span<T> out, cudaStream_t s) {
-  gpu_test::enqueue_on_host(s, [=] { gpu_test::dequantise_on_host(pieces, cut, out); });
-}
+template struct cohort::write_COHORT_INSTANTIATE_FOLD<float, my::largest_magnitude>;
 template struct cohort::write_COHORT_INSTANTIATE_QUANTISED<float, cohort::sum>;
 template struct cohort::write_COHORT_INSTANTIATE_QUANTISED<cohort::bfloat16, cohort::average,
                                                            cohort::float8_blocks<cohort::float8_e5m2, 32>>;

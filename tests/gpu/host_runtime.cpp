@@ -31,12 +31,16 @@
 
 namespace {
 
+int devices = 1;
+thread_local int current = 0;
+
 struct memory {
   std::size_t size;
   int file;  // -1: of the host
   cudaMemoryType type;
   bool can_be_exported;
   bool opened;  // of another process
+  int device = current;
 };
 std::mutex guard;
 std::map<char*, memory> all_memory;  // by address
@@ -123,6 +127,7 @@ struct CUstream_st {
     const std::lock_guard lock(mutex);
     return waiting.empty();
   }
+  const int device = current;
 
  private:
   void run() {
@@ -196,18 +201,26 @@ CUresult write_value(CUstream s, CUdeviceptr place, cuuint64_t value, unsigned i
 }  // namespace
 
 void gpu_test::enqueue_on_host(cudaStream_t s, std::function<void()> work) { s->push(std::move(work)); }
+void gpu_test::set_host_devices(int count) { devices = count; }
 
 extern "C" {
 
-cudaError_t cudaGetDeviceCount(int* n) { return *n = 1, cudaSuccess; }
-cudaError_t cudaGetDevice(int* d) { return *d = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int d) { return d == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+cudaError_t cudaGetDeviceCount(int* n) { return *n = devices, cudaSuccess; }
+cudaError_t cudaGetDevice(int* d) { return *d = current, cudaSuccess; }
+cudaError_t cudaSetDevice(int d) {
+  if (d < 0 || d >= devices) return cudaErrorInvalidDevice;
+  return current = d, cudaSuccess;
+}
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
 const char* cudaGetErrorName(cudaError_t) { return "an error of host_runtime.cpp"; }
 const char* cudaGetErrorString(cudaError_t) { return "refused"; }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { return *value = 1, cudaSuccess; }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) { return *p = cudaDeviceProp{}, cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int d) {
+  *p = cudaDeviceProp{};
+  p->uuid.bytes[0] = static_cast<char>(d);
+  return cudaSuccess;
+}
 
 cudaError_t cudaMalloc(void** p, std::size_t n) { return allocate(p, n, cudaMemoryTypeDevice, true); }
 cudaError_t cudaMallocManaged(void** p, std::size_t n, unsigned int) {
@@ -226,7 +239,10 @@ cudaError_t cudaFree(void* p) {
   std::vector<CUstream_st*> all;
   {
     const std::lock_guard lock(guard);
-    all = streams;
+    const auto it = all_memory.find(static_cast<char*>(p));
+    for (CUstream_st* s : streams) {
+      if (it != all_memory.end() && s->device == it->second.device) all.push_back(s);
+    }
   }
   for (CUstream_st* s : all) s->wait_until_empty();
   return release(p);
@@ -236,6 +252,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, const void* p) {
   *a = cudaPointerAttributes{};
   const auto it = find(p);
   a->type = it == all_memory.end() ? cudaMemoryTypeUnregistered : it->second.type;
+  if (it != all_memory.end()) a->device = it->second.device;
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t n, cudaMemcpyKind, cudaStream_t s) {

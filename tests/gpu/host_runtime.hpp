@@ -11,4 +11,7 @@ namespace gpu_test {
 /// Puts work on a stream, in the place of a kernel.
 void enqueue_on_host(cudaStream_t s, std::function<void()> work);
 
+/// How many devices there seem to be; one unless set.
+void set_host_devices(int count);
+
 }  // namespace gpu_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The kernels of a reduction whose contributions travel as 8-bit floats, as a plain host compiler sees them: how a vector
-// is cut, and what is declared here and defined in quantised_fold.cuh. Used by gpu/quantised_peers.hpp.
+// is cut, and what is declared here and defined in quantised_fold.cuh. Used by gpu/quantised_peers.hpp and
+// nccl/quantised_all_reduce.hpp.
 //
 // A program whose calls are in a .cpp names each such set of types once, in a .cu:
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The kernels of a reduction whose contributions travel as 8-bit floats in blocks: quantise, one fold that dequantises the
 // contributions of all ranks, combines them in float and quantises the result, and dequantise. A warp has a block at a
-// time. The definitions of what launch_quantised.hpp declares, and what nccl/quantised_all_reduce.cuh launches.
+// time. The definitions of what launch_quantised.hpp declares.
 #pragma once
 
 #include <cohort/gpu/block_float8.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // An all_reduce of ranks that read each other's device memory, with 8-bit floats between them: three phases, for
-// local_ranks.hpp and ipc_ranks.hpp. For several GPUs: nccl/quantised_all_reduce.cuh, with the same bits.
+// local_ranks.hpp and ipc_ranks.hpp. For several GPUs: nccl/quantised_all_reduce.hpp, with the same bits.
 #pragma once
 
 #include <cohort/check_reduction.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // What is fused into a fold, and AdamW, on a device against plain code: prologues, epilogues, casts, the squared norm, the
 // clip coefficient, and a sharded step in a world of one, eager and captured; and an all_reduce of 8-bit floats there.
-#include <cohort/nccl/quantised_all_reduce.cuh>
+#include <cohort/gpu/quantised_fold.cuh>
+#include <cohort/nccl/quantised_all_reduce.hpp>
 #include <cohort/nccl/sharded_adamw.cuh>
 #include <cohort/nccl/transform_reduce.cuh>
 #include <cohort/store/memory_store.hpp>

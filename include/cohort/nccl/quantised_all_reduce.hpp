@@ -5,7 +5,7 @@
 
 #include <cohort/backend/nccl.hpp>
 #include <cohort/check_reduction.hpp>
-#include <cohort/gpu/quantised_fold.cuh>
+#include <cohort/gpu/launch_quantised.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +18,8 @@ namespace cohort {
 ///
 /// Result:    the same bits on every rank, whatever the sizes of chunks; of a world of one, its elements by the rule
 /// Shapes:    inout: the same count on every rank, of float, half or bfloat16
-/// Needs:     reduction<Op, float>; outside of a group
+/// Needs:     reduction<Op, float>; outside of a group. Where nvcc does not compile the call:
+///            COHORT_INSTANTIATE_QUANTISED(T, Op, Blocks) in one .cu of the program. In a .cu: <cohort/gpu/quantised_fold.cuh>
 /// Order:     rank order
 /// Completes: on the stream; it may be captured after it has been called once
 /// Errors:    as all_reduce
@@ -29,6 +30,7 @@ template <float8_source T, class Op, class Blocks, class... Options>
 stream_ordered quantised_all_reduce(const communicator<nccl>& world, device_span<T> inout, const Op& op, Blocks,
                                     const Options&... options) {
   check_reduction<Op, float>();
+  using kernels = write_COHORT_INSTANTIATE_QUANTISED<T, Op, Blocks>;
   constexpr const char* name = "quantised_all_reduce";
   const detail::nccl_front& calls = world.calls();
   return calls.start(name, detail::device_options_of(options...), [&](detail::nccl_party& p, cudaStream_t s) {
@@ -48,7 +50,7 @@ stream_ordered quantised_all_reduce(const communicator<nccl>& world, device_span
       const float8_cut<Blocks> cut(now.size(), p.size());
       std::uint8_t* const received = sent + cut.wire();
       std::uint8_t* const mine = sent + own * cut.piece;
-      launch_quantise<Blocks, T>(now, cut, sent, s);
+      kernels::in_one_cu_file(device_span<const T>(now), cut, sent, s);
       if (n > 1) {
         detail::in_nccl_group(p, name, [&] {
           for (std::size_t r = 0; r < n; ++r) {
@@ -59,13 +61,13 @@ stream_ordered quantised_all_reduce(const communicator<nccl>& world, device_span
         });
       }
       // Over the codes that this rank would have sent to itself: where the all_gather takes it from.
-      launch_quantised_fold<Blocks, Op>(
-          fold_sources<std::uint8_t>::of_slots(received, cut.piece, p.size(), mine, p.rank()), cut, mine, op, s);
+      kernels::in_one_cu_file(fold_sources<std::uint8_t>::of_slots(received, cut.piece, p.size(), mine, p.rank()), cut,
+                              mine, op, s);
       if (n > 1) {
         p.check(ncclAllGather(mine, sent, cut.piece, detail::nccl_bytes::type, p.comm(), s), "ncclAllGather", name);
       }
-      launch_dequantise<Blocks, T>(fold_sources<std::uint8_t>::of_slots(sent, cut.piece, p.size(), nullptr, -1), cut,
-                                   now, s);
+      kernels::in_one_cu_file(fold_sources<std::uint8_t>::of_slots(sent, cut.piece, p.size(), nullptr, -1), cut, now,
+                              s);
     }
   });
 }
