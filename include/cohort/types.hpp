@@ -51,10 +51,7 @@ class ranks {
   explicit ranks(Rank... each) : list_{each...} {}
   template <class Range>
     requires(!std::same_as<std::remove_cvref_t<Range>, ranks> && !std::same_as<std::remove_cvref_t<Range>, int> &&
-             requires(Range & r) {
-               *r.begin() + 1;
-               r.end();
-             })
+             requires(Range& r) { *r.begin() + 1; r.end(); })
   explicit ranks(const Range& all) {
     for (const auto r : all) list_.push_back(static_cast<int>(r));
   }

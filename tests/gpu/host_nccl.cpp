@@ -6,11 +6,14 @@
 //
 // Messages and collectives are numbered where they are called, as NCCL matches them, and carried out where the stream has
 // come to them: a group all at once.
+#include "host_nccl.hpp"
+
 #include "host_runtime.hpp"
 
 #include <nccl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -210,6 +213,7 @@ struct ncclComm {
   std::vector<std::uint64_t> received;
   std::uint64_t rounds = 0;
   std::uint64_t divisions = 0;
+  std::atomic<ncclResult_t> noticed{ncclSuccess};
 
   ncclComm(std::shared_ptr<clique> with, int r)
       : all(std::move(with)),
@@ -247,6 +251,8 @@ struct ncclComm {
   }
 };
 
+void gpu_test::set_asynchronous_error(ncclComm_t comm, ncclResult_t code) { comm->noticed = code; }
+
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* v) { return *v = NCCL_VERSION_CODE, ncclSuccess; }
@@ -273,7 +279,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int n, ncclUniqueId id, in
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* code) {
   const std::lock_guard lock(meetings_guard);
-  *code = ncclSuccess;
+  *code = comm->noticed;
   for (const auto& [id, meeting] : meetings) {
     if (meeting.first == comm->all && meeting.second < comm->all->size) *code = ncclInProgress;
   }

@@ -128,6 +128,7 @@ struct CUstream_st {
     return waiting.empty();
   }
   const int device = current;
+  std::atomic<bool> capturing{false};
 
  private:
   void run() {
@@ -202,6 +203,7 @@ CUresult write_value(CUstream s, CUdeviceptr place, cuuint64_t value, unsigned i
 
 void gpu_test::enqueue_on_host(cudaStream_t s, std::function<void()> work) { s->push(std::move(work)); }
 void gpu_test::set_host_devices(int count) { devices = count; }
+void gpu_test::set_capturing(cudaStream_t s, bool yes) { s->capturing = yes; }
 
 extern "C" {
 
@@ -287,8 +289,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) { return s->wait_until_empty(), cudaSuccess; }
 cudaError_t cudaStreamQuery(cudaStream_t s) { return s->empty() ? cudaSuccess : cudaErrorNotReady; }
-cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  return *status = cudaStreamCaptureStatusNone, cudaSuccess;
+cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus* status) {
+  return *status = s->capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone, cudaSuccess;
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
 

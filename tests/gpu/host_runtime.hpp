@@ -14,4 +14,7 @@ void enqueue_on_host(cudaStream_t s, std::function<void()> work);
 /// How many devices there seem to be; one unless set.
 void set_host_devices(int count);
 
+/// Whether a stream says that it is being captured. What is put on it is carried out all the same.
+void set_capturing(cudaStream_t s, bool yes);
+
 }  // namespace gpu_test

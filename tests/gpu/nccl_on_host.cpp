@@ -5,65 +5,23 @@
 #include <cohort/backend/nccl.hpp>
 #include <cohort/mesh.hpp>
 #include <cohort/nccl/quantised_all_reduce.hpp>
-#include <cohort/store/memory_store.hpp>
 #include <cohort/sync_wait.hpp>
 
 #include "float8_oracle.hpp"
 #include "fold_by_host.hpp"
+#include "nccl_ranks.hpp"
 #include "support.hpp"
 #include "values.hpp"
 
-#include <functional>
-#include <latch>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 namespace {
 
 using namespace cohort;
-using namespace std::chrono_literals;
 using gpu_test::affine;
 using gpu_test::compose;
 using gpu_test::largest_magnitude;
-
-std::mutex counting;
-#define CHECK(...) check_on_thread(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__, __LINE__)
-bool check_on_thread(bool good, const char* what, int line) {
-  const std::lock_guard lock(counting);
-  return gpu_test::expect(good, what, __FILE__, line);
-}
-
-/// A rank, its stream, and its buffers.
-struct place {
-  const communicator<nccl>& world;
-  on here;
-  std::size_t n = static_cast<std::size_t>(world.size());
-  std::size_t me = static_cast<std::size_t>(world.rank());
-
-  template <class T>
-  [[nodiscard]] device_buffer<T> filled(const std::vector<T>& with) const {
-    device_buffer<T> b(with.size());
-    copy_to_device<T>(with, b.device_view(), here.stream);
-    return b;
-  }
-  template <class T>
-  [[nodiscard]] std::vector<T> read(device_span<T> from) const {
-    std::vector<T> v(from.size(), gpu_test::value_of<T>(0, 0));
-    copy_to_host<T>(from, std::span(v), here.stream);
-    on_host(world.enqueued(here)).wait();
-    return v;
-  }
-  template <class T>
-  void check(const device_buffer<T>& found, const std::vector<T>& expected, const char* what) const {
-    check_view(found.device_view(), expected, what);
-  }
-  template <class T>
-  void check_view(device_span<const T> found, const std::vector<T>& expected, const char* what) const {
-    const std::vector<T> v = read(device_span<T>(const_cast<T*>(found.data()), found.size()));
-    CHECK(gpu_test::same(v, expected, what, world.size()));
-  }
-};
+using gpu_test::place;
 
 template <class T>
 std::vector<std::vector<T>> of_all(std::size_t ranks, std::size_t count) {
@@ -384,44 +342,8 @@ task<> groups(place p) {
   }
 }
 
-void refused(const place& p) {
-  device_buffer<float> v(6);
-  const int n = p.world.size();
-  const std::string who = "on 'world', rank " + std::to_string(p.world.rank()) + " of " + std::to_string(n);
-  const auto wrong = [&](const auto& f, const auto&... parts) {
-    return gpu_test::throws(errc::invalid_argument, f, who, parts...);
-  };
-  CHECK(wrong([&] { (void)p.world.send(v, to{p.world.rank()}, p.here); }, "send", "this rank itself", "exchange"));
-  CHECK(wrong([&] { (void)p.world.batch(receiving(v, from{n}), p.here); }, "batch", "source " + std::to_string(n),
-              "expected 0.." + std::to_string(n - 1)));
-  CHECK(wrong([&] { (void)p.world.batch(sending(v, to{p.world.rank()}, tag{7}), p.here); },
-              "sends itself 24 bytes under tag 7 and receives nothing", "into one batch"));
-  CHECK(wrong([&] { (void)p.world.batch(sending(v, to{0}, tag{-7}), p.here); }, "tag -7: expected 0 or more"));
-  const std::vector<device_span<float>> list(p.n + 1, v.device_view());
-  CHECK(wrong([&] { (void)p.world.all_gather(v, list, p.here); }, "all_gather", "out has " + std::to_string(n + 1),
-              "expected " + std::to_string(n) + ", one for each rank"));
-  std::vector<device_span<float>> shorter(p.n, v.device_view());
-  shorter.back() = v.device_view().first(5);
-  CHECK(
-      wrong([&] { (void)p.world.all_gather(v, shorter, p.here); }, "out has 5 elements, expected 6 = the size of in"));
-  CHECK(wrong([&] { (void)p.world.subgroup(std::vector<int>{0, 0}); }, "subgroup", "rank 0 is twice in the list"));
-  CHECK(wrong([&] { (void)p.world.subgroup(std::vector<int>()); }, "the list of members is empty"));
-  CHECK(wrong([&] { (void)p.world.reduce_scatter(list, v, sum{}, p.here); }, "in has " + std::to_string(n + 1)));
-  // A buffer of another device, by the rank that it belongs to.
-  if (n > 1) {
-    const int other = (p.world.rank() + 1) % n;
-    const device_scope there(device{other});
-    device_buffer<float> foreign(3);
-    CHECK(wrong([&] { (void)p.world.all_reduce(foreign, sum{}, p.here); },
-                "the memory of device " + std::to_string(other),
-                "expected the memory of device " + std::to_string(p.world.rank())));
-  }
-  CHECK(!p.world.failed());
-}
-
 task<> everything(const communicator<nccl>& world, on here) {
   const place p{world, here};
-  refused(p);
   for (const bool in_chunks : {false, true}) {
     if (in_chunks) world.set_fold_sizes(64, 4096);
     for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{17}, std::size_t{5003}}) {
@@ -444,53 +366,12 @@ task<> everything(const communicator<nccl>& world, on here) {
   co_await groups(p);
 }
 
-void on_ranks(int n, const std::function<void(communicator<nccl>&, on)>& body) {
-  gpu_test::set_host_devices(n);
-  memory_store meeting;
-  std::vector<std::thread> ranks;
-  for (int r = 0; r < n; ++r) {
-    ranks.emplace_back([&, r] {
-      memory_store mine = meeting;
-      const device_scope here(device{r});
-      nccl_options o;
-      o.on_device = device{r};
-      o.timeout = 60s;
-      try {
-        auto world = connect<nccl>(mine, r, n, o);
-        const stream s;
-        world.set_stream(on{s});
-        body(world, on{s});
-        s.synchronize();
-      } catch (const std::exception& e) {
-        std::printf("rank %d of %d: %s\n", r, n, e.what());
-        CHECK(!"an exception");
-      }
-    });
-  }
-  for (std::thread& t : ranks) t.join();
-}
-
-// A rank that does not come: the others are told at the deadline, by name, and every later call says why.
-void without_one(communicator<nccl>& world, on here, std::latch& told) {
-  if (world.rank() == 1) return told.wait();
-  device_buffer<float> v(100);
-  CHECK(gpu_test::throws(
-      errc::timed_out, [&] { on_host(world.all_reduce(v, sum{}, here), timeout{100ms}).wait(); },
-      "all_reduce on rank " + std::to_string(world.rank()) + " of 3", "after 100 ms", "a rank has not come"));
-  CHECK(world.failed());
-  CHECK(gpu_test::throws(
-      errc::timed_out, [&] { (void)world.barrier(here); }, "barrier on 'world'", "first cause", "all_reduce"));
-  told.count_down();
-}
-
 }  // namespace
 
 int main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   for (const int n : {1, 2, 3, 4, 5}) {
-    on_ranks(n, [](communicator<nccl>& world, on here) { sync_wait(everything(world, here)); });
+    gpu_test::on_ranks(n, [](communicator<nccl>& world, on here) { sync_wait(everything(world, here)); });
   }
-  std::latch told(2);
-  on_ranks(3, [&](communicator<nccl>& world, on here) { without_one(world, here, told); });
   return gpu_test::conclude("nccl_on_host");
 }

@@ -6,15 +6,15 @@
 # Usage: [OUT=folder] tests/gpu/run.sh [--boost FOLDER] [--arch sm_90] [PART...]
 #   --boost FOLDER   where boost/version.hpp is, if the compiler does not find Boost 1.81 by itself
 #   --arch ARCH      what nvcc compiles for; default: what the device is, else sm_90
-#   PART             no_device fold_on_host fold_oracle staging staging_mpi ipc nccl_alone fusions training sanitizer
-#                    benchmark; all without
+#   PART             no_device fold_on_host fold_oracle staging staging_mpi ipc nccl_alone fusions example training
+#                    sanitizer benchmark; all without
 # Needs nvcc (CUDA_HOME or PATH), g++ 12 or newer, NCCL 2.28 or newer (NCCL_ROOT, or beside CUDA); for staging_mpi an MPI,
 # CUDA-aware or not (MPICXX and MPIRUN, default mpicxx and mpirun). With OUT set, the logs
 # and the figures are left there: OUT/gpu_results.txt is everything that was printed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-every=(no_device fold_on_host fold_oracle staging staging_mpi ipc nccl_alone fusions training sanitizer benchmark)
+every=(no_device fold_on_host fold_oracle staging staging_mpi ipc nccl_alone fusions example training sanitizer benchmark)
 boost=
 arch=
 parts=()
@@ -94,6 +94,7 @@ build() {  # PART
       "${nvcc[@]}" -c tests/gpu/link_fail/with_fold.cu -o "$work/with_fold.o" &&
         g++ "${flags[@]}" -isystem "$cuda/include" -O0 tests/gpu/device/ipc.cpp "$work/with_fold.o" -o "$work/$1" -pthread \
           -L "$cudart" -lcudart -Wl,-rpath,"$cudart" ;;
+    example) "${nvcc[@]}" examples/30_gpu_custom_functor.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     training) "${nvcc[@]}" examples/gpu_data_parallel_training.cu examples/training/*.cpp -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     fold_on_host) "${nvcc[@]}" tests/gpu/fold_on_host.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
     benchmark) "${nvcc[@]}" benchmarks/gpu/gpu.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
@@ -170,6 +171,10 @@ for part in "${parts[@]}"; do
     ipc)
       for ranks in 2 3 4 8; do run "ipc_$ranks" 60 tests/gpu/processes.sh "$ranks" "$program"; done
       run ipc_lose 60 tests/gpu/processes.sh 4 "$program" lose
+      ;;
+    example)
+      if nvidia-smi >/dev/null 2>&1; then run "$part" 60 "$program"
+      else say "gpu/example: SKIPPED: no GPU here"; fi
       ;;
     training)
       run "$part" 120 tests/gpu/training.sh "$program"

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -163,7 +164,7 @@ class poller_core {
       if (code != cudaSuccess && code != cudaErrorNotReady) {
         why = failure_of(m, code, "cudaStreamQuery");
       } else if (m.behind) {
-        why = m.behind->failure();
+        why = named_for(m, m.behind->failure());
       }
       if (!why && now >= m.until && !m.done()) why = too_late(m);
       if (why && (!m.raised_flag || !m.raised_flag->raised())) {
@@ -184,6 +185,17 @@ class poller_core {
     return moved;
   }
 
+  /// What has failed, with the operation that waits where no other is to blame.
+  [[nodiscard]] static std::exception_ptr named_for(const milestone& m, const std::exception_ptr& why) {
+    if (!why) return why;
+    try {
+      std::rethrow_exception(why);
+    } catch (const error& e) {
+      return e.operation().empty() ? m.explain(e.condition(), e.what()) : why;
+    } catch (...) {
+      return why;
+    }
+  }
   [[nodiscard]] static std::exception_ptr failure_of(const milestone& m, cudaError_t code, const char* function) {
     return m.explain(cuda_condition(code), cuda_sentence(code, function));
   }

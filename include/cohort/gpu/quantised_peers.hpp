@@ -100,13 +100,13 @@ void quantised_all_reduce(const local_ranks& world, peer_buffers<T> inout, peer_
 /// Completes: as the other calls of ipc_ranks
 /// Errors:    as the other calls of ipc_ranks; invalid_argument (wire) on every rank alike
 /// Lifetime:  both buffers are borrowed until it has been awaited and stream() has come that far
-/// Cost:      four barriers of the host; each rank reads the codes of the others, a quarter of the bytes of floats, twice
+/// Cost:      four barriers of the host; each rank reads about two bytes for each element from the others together
 /// Example:
 ///   const cohort::float8_cut<cohort::float8_blocks<>> cut(n, ranks.size());
 ///   cohort::device_buffer<std::uint8_t> codes(cut.wire());
 ///   auto wire = co_await ranks.share(codes.device_view());
 ///   co_await quantised_all_reduce(ranks, grad, wire, cohort::sum{});
-template <class Backend, float8_source T, class Op, class Blocks = float8_blocks<>>
+template <float8_source T, class Op, class Blocks = float8_blocks<>, class Backend>
 task<> quantised_all_reduce(const ipc_ranks<Backend>& world, const shared_buffer<T>& inout,
                             const shared_buffer<std::uint8_t>& wire, Op op, Blocks = {}) {
   check_reduction<Op, float>();
