@@ -25,6 +25,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -101,6 +102,16 @@ std::size_t size_of(ncclDataType_t t) {
   }
 }
 
+/// Integers go round, as on a device.
+template <class T>
+T added(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+
 /// From the last rank to the first: NCCL promises no order.
 template <class T>
 bytes combined(const std::vector<const char*>& in, std::size_t count, int op, double factor) {
@@ -114,7 +125,7 @@ bytes combined(const std::vector<const char*>& in, std::size_t count, int op, do
       else if (op == ncclProd) total[i] = static_cast<T>(total[i] * x[i]);
       else if (op == ncclMax) total[i] = total[i] < x[i] ? x[i] : total[i];
       else if (op == ncclMin) total[i] = x[i] < total[i] ? x[i] : total[i];
-      else total[i] = static_cast<T>(total[i] + x[i]);
+      else total[i] = added(total[i], x[i]);
     }
   }
   if (op == ncclAvg) {

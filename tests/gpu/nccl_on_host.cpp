@@ -268,6 +268,12 @@ task<> several(place p, std::size_t count) {
   const std::vector<device_span<int>> own(1, block.device_view());
   co_await p.world.reduce_scatter_coalesced(whole, own, sum{}, p.here);
   p.check(block, std::vector<int>(count, p.world.size()), "reduce_scatter_coalesced");
+  auto window = p.world.make_window<float>(count + 1);
+  CHECK(window.registered() == (p.n > 1) && window.size() == count + 1);
+  const auto longer = of_all<float>(p.n, count + 1);
+  copy_to_device<float>(longer[p.me], window.device_view(), p.here.stream);
+  co_await p.world.all_reduce(window, cohort::min{}, p.here);
+  p.check_view<float>(window.device_view(), gpu_test::folded_in_order<float>(longer, cohort::min{}), "in a window");
   co_await p.world.barrier(p.here);
 }
 
