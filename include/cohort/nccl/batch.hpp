@@ -81,20 +81,20 @@ template <class Buffer, message_source Source>
   return receiving(std::forward<Buffer>(buffer), source, tag{0});
 }
 
-// Chosen where nothing else fits, the calls of the host included.
+// Chosen where nothing else fits, the calls of the host included. The first mistake is the one that is named.
 template <class Buffer, class Destination>
 [[nodiscard]] device_message sending(Buffer&&, Destination, tag = tag{0}) {
-  detail::check_device_buffer<Buffer>();
   static_assert(std::is_same_v<Destination, to>,
                 "cohort: a destination is a type, so that it cannot be taken for a tag: write to{1}");
+  if constexpr (std::is_same_v<Destination, to>) detail::check_device_buffer<Buffer>();
   return {};
 }
 template <class Buffer, class Source, class Label>
 [[nodiscard]] device_message receiving(Buffer&&, Source, Label) {
-  detail::check_device_buffer<Buffer>();
   static_assert(message_source<Source>,
                 "cohort: a source is a type, so that it cannot be taken for a tag: write from{0}");
   static_assert(message_label<Label>, "cohort: a tag is a type, so that it cannot be taken for a rank: write tag{7}");
+  if constexpr (message_source<Source> && message_label<Label>) detail::check_device_buffer<Buffer>();
   return {};
 }
 template <class Buffer, class Source>

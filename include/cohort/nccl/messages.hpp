@@ -124,8 +124,8 @@ class nccl_message_calls {
   ///
   /// Result:    what stands on the stream; `co_await` it or its all()
   /// Shapes:    a receive has as many elements as its message
-  /// Needs:     on both sides of two ranks, all messages under these tags between them in one batch: the tags are sorted, and
-  ///            NCCL sees nothing of them. Nothing can be amiss there that NCCL would notice: see Order of communicator<nccl>
+  /// Needs:     of two ranks, the messages between them under the same tags in one batch on both: NCCL sees no tags and
+  ///            compares nothing, so that what does not fit waits for a deadline, or is wrong data
   /// Order:     messages between two ranks match by tag, in whatever order a batch names them; under one tag in the order in
   ///            which they are given, which is that of send and recv too. No order among them can make them wait for each
   ///            other
