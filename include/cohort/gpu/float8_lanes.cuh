@@ -66,7 +66,10 @@ struct own_lanes {
       for (int k = 0; k < per; ++k) v[k] = convert_element<float>(all.lane[k]);
     } else {
       COHORT_UNROLL
-      for (int k = 0; k < per; ++k) v[k] = first + k < count ? convert_element<float>(in[first + k]) : 0.0f;
+      for (int k = 0; k < per; ++k) {
+        const std::size_t at = first + static_cast<std::size_t>(k);
+        v[k] = at < count ? convert_element<float>(in[at]) : 0.0f;
+      }
     }
   }
 };
@@ -126,7 +129,8 @@ struct decoded_lanes {
     } else {
       COHORT_UNROLL
       for (int k = 0; k < per; ++k) {
-        if (first + k < count) out[first + k] = all.lane[k];
+        const std::size_t at = first + static_cast<std::size_t>(k);
+        if (at < count) out[at] = all.lane[k];
       }
     }
   }
