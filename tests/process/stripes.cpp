@@ -88,7 +88,9 @@ task<> many_at_once(world_type& world) {
 }  // namespace
 
 TEST_CASE("stripes: the oracle, what moves blocks") {
-  for (const auto& [number, n] : combinations) {
+  for (const combination& each : combinations) {
+    const char* const number = each.first;
+    const int n = each.second;
     CAPTURE(number);
     const auto check = [&](checker<remote>& c) -> task<> {
       auto all = movements_of_blocks(c);
@@ -101,7 +103,9 @@ TEST_CASE("stripes: the oracle, what moves blocks") {
 }
 
 TEST_CASE("stripes: the oracle, what is combined while it arrives") {
-  for (const auto& [number, n] : combinations) {
+  for (const combination& each : combinations) {
+    const char* const number = each.first;
+    const int n = each.second;
     CAPTURE(number);
     const auto check = [&](checker<remote>& c) -> task<> {
       auto all = reductions_of_blocks(c);

@@ -52,7 +52,9 @@ class stripe_set {
   /// Where its chunks may be cut; 0: nowhere, it must come whole.
   [[nodiscard]] static std::uint64_t unit_of(const request& receive) noexcept;
   /// No byte of the caller's is used after this. A chunk that has begun is ended with a copy of the rest, one that has not
-  /// begun is never sent: its communicator has failed on both sides.
+  /// begun is never sent: its communicator has failed on both sides. What comes for a withdrawn receive is forgotten.
+  ///
+  /// Cost: the peer, if it had asked for the message, remembers until the connection ends that not all of it came
   void withdraw(request& r);
   /// Whether a message is on its way here that somebody waits for.
   [[nodiscard]] bool awaits() const noexcept {
@@ -64,8 +66,8 @@ class stripe_set {
       return c.receive != nullptr && c.receive->header.context == context;
     });
   }
-  /// Whether any message is under way.
-  [[nodiscard]] bool busy() const noexcept { return !going_.empty() || !coming_.empty(); }
+  /// Whether any message is under way that somebody waits for.
+  [[nodiscard]] bool busy() const noexcept { return !going_.empty() || awaits(); }
 
   // --- streams, by number from 0
   /// So many are to be opened: messages are cut for as many, also before they are there.
