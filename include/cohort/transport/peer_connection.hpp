@@ -10,7 +10,6 @@
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/stripe_set.hpp>
 
-#include <boost/asio/error.hpp>
 #include <boost/system/errc.hpp>
 #include <boost/system/error_code.hpp>
 

@@ -219,7 +219,7 @@ inline bool peer_connection::end_first(const boost::system::error_code& why, con
 }
 
 inline void peer_connection::on_stripes_quiet() {
-  if (over_) lose(boost::asio::error::eof, "receiving");
+  if (over_) lose(error_of(boost::system::errc::not_connected), "receiving");
 }
 
 inline void peer_connection::close() noexcept {
