@@ -4,7 +4,7 @@
 // includes no Asio.
 #pragma once
 
-#include <cohort/detail/asio_awaitable_fix.hpp>
+#include <cohort/detail/asio_hand_over.hpp>
 #include <cohort/detail/asio_store_bridge.hpp>
 #include <cohort/operation.hpp>
 
@@ -28,11 +28,7 @@ namespace cohort {
 /// `co_await` would throw, with its text; the value is then a default-constructed T.
 template <class T>
 struct completion_signature {
-  using type = detail::delivered(std::exception_ptr, T);
-};
-template <>
-struct completion_signature<void> {
-  using type = void(std::exception_ptr);
+  using type = detail::handed_signature_t<T>;
 };
 template <class T>
 using completion_signature_t = typename completion_signature<T>::type;
@@ -93,24 +89,7 @@ class handed_over {
     std::allocator_traits<allocator_type>::deallocate(allocator, this, 1);
     const auto executor = boost::asio::get_associated_executor(handler);
     auto deliver = [handler = std::move(handler), op = std::move(op)]() mutable {
-      if constexpr (std::is_void_v<T>) {
-        std::exception_ptr failure;
-        try {
-          op.take();
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        std::move(handler)(std::move(failure));
-      } else {
-        std::exception_ptr failure;
-        T value{};
-        try {
-          value = op.take();
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        std::move(handler)(std::move(failure), std::move(value));
-      }
+      deliver_outcome(op, std::move(handler));
     };
     if (inside_turn) {
       boost::asio::dispatch(executor, std::move(deliver));
@@ -125,7 +104,7 @@ class handed_over {
 };
 
 template <class Token, class T>
-  requires(!std::is_pointer_v<Token> && boost::asio::completion_token_for<Token, completion_signature_t<T>>)
+  requires completion_token_of<Token, T>
 struct completion_bridge<Token, T> {
   static_assert(
       std::is_void_v<T> || std::is_default_constructible_v<T>,

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace cohort {
@@ -89,6 +90,23 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
     bool suspended_ = false;
   };
   awaiter operator co_await() const noexcept { return awaiter{place_}; }
+
+  /// Starts waiting as an Asio asynchronous operation; needs <cohort/gpu/asio.hpp>.
+  template <class Token>
+    requires(detail::device_completion_bridge<std::remove_cvref_t<Token>>::enabled)
+  decltype(auto) operator()(Token&& token) {
+    return detail::device_completion_bridge<std::remove_cvref_t<Token>>::initiate(std::move(*this),
+                                                                                  std::forward<Token>(token));
+  }
+
+  /// For bridges: calls `wake` once when it is over, on the poller's thread. False: it is over already.
+  [[nodiscard]] bool on_complete(std::function<void()> wake) const { return place_->on_complete(std::move(wake)); }
+  /// Ends the waiting with errc::cancelled, unless it is over; nothing on the device.
+  void cancel() const {
+    place_->finish(place_->explain(errc::cancelled, "the wait for it was cancelled; the device goes on with it"));
+  }
+  /// How it has ended. Once it is over.
+  void take() const { place_->rethrow(); }
 
  private:
   std::shared_ptr<detail::milestone> place_;

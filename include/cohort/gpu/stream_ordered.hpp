@@ -9,9 +9,19 @@
 
 #include <coroutine>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace cohort {
+namespace detail {
+
+/// Completion-token support is switched on by gpu/asio.hpp, which specialises this.
+template <class Token>
+struct device_completion_bridge {
+  static constexpr bool enabled = false;
+};
+
+}  // namespace detail
 
 /// An operation that stands on a stream.
 ///
@@ -33,6 +43,13 @@ class [[nodiscard("co_await it: on the CPU the same call must be awaited")]] str
   [[nodiscard]] static constexpr bool await_ready() noexcept { return true; }
   static constexpr void await_suspend(std::coroutine_handle<>) noexcept {}
   static constexpr void await_resume() noexcept {}
+
+  /// As an Asio asynchronous operation, which completes by way of the executor; needs <cohort/gpu/asio.hpp>.
+  template <class Token>
+    requires(detail::device_completion_bridge<std::remove_cvref_t<Token>>::enabled)
+  decltype(auto) operator()(Token&& token) const {
+    return detail::device_completion_bridge<std::remove_cvref_t<Token>>::initiate(*this, std::forward<Token>(token));
+  }
 
   /// The stream that it stands on.
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
