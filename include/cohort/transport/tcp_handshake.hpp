@@ -195,4 +195,10 @@ class tcp_introduction : public std::enable_shared_from_this<tcp_introduction> {
   done_type done_{};
 };
 
+/// Why a connection could not be opened.
+[[nodiscard]] inline std::string reason_of(const tcp_introduction::outcome& o) {
+  if (o.why) return o.why.message();
+  return !o.verdict.accepted() ? explain(o.verdict) : std::string{"it does not know this job's secret"};
+}
+
 }  // namespace cohort::transport

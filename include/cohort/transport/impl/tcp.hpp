@@ -156,12 +156,6 @@ inline hello tcp_transport::greeting_for(int rank_of_peer) const {
   return mine;
 }
 
-/// Why a connection could not be opened.
-[[nodiscard]] inline std::string reason_of(const tcp_introduction::outcome& o) {
-  if (o.why) return o.why.message();
-  return !o.verdict.accepted() ? explain(o.verdict) : std::string{"it does not know this job's secret"};
-}
-
 inline std::string tcp_transport::describe_peer(int rank_of_peer) const {
   const tcp_peer_address& a = peers_[static_cast<std::size_t>(rank_of_peer)].address;
   return place_of({rank_of_peer, false, a.host, a.pid, {}}) + " at " + a.where.address().to_string() + ":" +
