@@ -93,7 +93,7 @@ class operands {
   }
   /// Combines the first `count` of them into `out`, of `bytes` bytes.
   void fold(const cohort::detail::reducer& op, int count, std::byte* out, std::size_t bytes) const {
-    op.fold_many(op.op, out, data(), count, bytes / op.element_bytes, false);
+    if (bytes > 0) op.fold_many(op.op, out, data(), count, bytes / op.element_bytes, false);
   }
   /// Combines the first `count` of them into bytes [to, to + bytes) of a block, and moves on by that much.
   void fold_out(const cohort::detail::reducer& op, int count, const layout& vector, int block, std::size_t to,
