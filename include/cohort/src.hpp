@@ -17,6 +17,7 @@
 #include <cohort/transport/impl/call.hpp>
 #include <cohort/transport/impl/engine.hpp>
 #include <cohort/transport/impl/inproc.hpp>
+#include <cohort/transport/impl/sharing_engine.hpp>
 #include <cohort/transport/impl/tcp_async_store.hpp>
 #include <cohort/transport/impl/tcp_open_store.hpp>
 #include <cohort/transport/impl/tcp_store.hpp>

@@ -5,6 +5,7 @@
 #include <cohort/connect.hpp>
 #include <cohort/detail/config.hpp>
 #include <cohort/impl/connect_address.hpp>
+#include <cohort/impl/sharing_options.hpp>
 #include <cohort/impl/use_tuning.hpp>
 #include <cohort/rendezvous.hpp>
 #include <cohort/transport/tcp.hpp>
@@ -215,18 +216,7 @@ COHORT_DECL connect_options options_from_environment(const environment& env) {
     }
     o.stripes = static_cast<int>(*number);
   }
-  o.host_id = env.get("COHORT_HOST_ID").value_or("");
-  if (o.host_id.size() > 64) {
-    throw error(errc::bad_environment,
-                "COHORT_HOST_ID has " + std::to_string(o.host_id.size()) + " characters: expected at most 64");
-  }
-  if (const std::optional<std::string> shared = env.get("COHORT_SHM")) {
-    if (*shared != "0" && *shared != "1") {
-      throw error(errc::bad_environment, "COHORT_SHM=" + detail::quoted(*shared) +
-                                             ": expected 1, to share memory with the ranks of this host, or 0");
-    }
-    o.shared_memory = *shared == "1";
-  }
+  detail::read_sharing(o, env);
   return o;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/communicator.hpp>
+#include <cohort/impl/sharing_options.hpp>
 #include <cohort/impl/use_tuning.hpp>
 #include <cohort/launch.hpp>
 #include <cohort/mpi/device_memory.hpp>
@@ -34,13 +35,19 @@ struct mpi_options {
   /// Buffers of a device in messages: gpu/staging.hpp.
   mpi_device_memory device_memory = mpi_device_memory::as_mpi_can;
 
+  /// Collectives of ranks that are all on one host go through memory that they share, where each of them allows it:
+  /// faster than MPI, and checked whatever `check` says.
+  bool shared_memory = true;
+  /// Ranks of one machine with different ones are taken for ranks of different hosts.
+  std::string host_id{};
+
   mpi_options() = default;
 };
 
 /// The options that this process's environment gives.
 ///
 /// Result: COHORT_TIMEOUT (seconds), COHORT_ALGORITHMS, COHORT_TUNING, COHORT_MPI_CHECK (always or never),
-///         COHORT_MPI_DEVICE (auto or staged)
+///         COHORT_MPI_DEVICE (auto or staged), COHORT_SHM (0 or 1), COHORT_HOST_ID (at most 64 characters)
 /// Errors: errc::bad_environment naming the variable
 [[nodiscard]] inline mpi_options mpi_options_from_environment(const environment& env = environment{}) {
   mpi_options o;
@@ -67,6 +74,7 @@ struct mpi_options {
     }
     o.device_memory = *text == "staged" ? mpi_device_memory::staged : mpi_device_memory::as_mpi_can;
   }
+  detail::read_sharing(o, env);
   return o;
 }
 
@@ -79,7 +87,12 @@ struct mpi_options {
 template <std::same_as<mpi> Backend>
 [[nodiscard]] communicator<Backend> connect(MPI_Comm adopted, const mpi_options& o) {
   detail::require_mpi();
-  auto endpoint = std::make_shared<transport::mpi_endpoint>(adopted, o.check, o.device_memory);
+  transport::mpi_endpoint::settings wanted;
+  wanted.check = o.check;
+  wanted.device_memory = o.device_memory;
+  wanted.shared_memory = o.shared_memory;
+  wanted.host_id = o.host_id;
+  auto endpoint = std::make_shared<transport::mpi_endpoint>(adopted, wanted);
   std::vector<int> members(static_cast<std::size_t>(endpoint->size()));
   for (std::size_t r = 0; r < members.size(); ++r) members[r] = static_cast<int>(r);
   const int rank = endpoint->rank();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The MPI transport: point-to-point messages with the library's own matching, so that every message is held against
-// its receive, over any MPI library. Driven by whoever waits; no thread. The bodies are in impl/.
+// its receive, over any MPI library; and the memory of one host for its ranks' collectives. Driven by whoever waits; no
+// thread. The bodies are in impl/.
 #pragma once
 
 #include <cohort/detail/byte_buffer.hpp>
@@ -12,8 +13,8 @@
 #include <cohort/mpi/reduction.hpp>
 #include <cohort/transport/arrival.hpp>
 #include <cohort/transport/device_memory.hpp>
-#include <cohort/transport/engine.hpp>
 #include <cohort/transport/matching.hpp>
+#include <cohort/transport/sharing_engine.hpp>
 #include <cohort/transport/verdict.hpp>
 
 #include <array>
@@ -32,7 +33,7 @@ namespace cohort::transport {
 /// tell; and cannot be left again.
 enum class native_check : bool { never, always };
 
-class mpi_endpoint final : public engine {
+class mpi_endpoint final : public sharing_engine {
  public:
   /// A message of this many bytes or fewer is sent at once, and copied where it arrives.
   static constexpr std::size_t eager_limit = 3968;
@@ -40,15 +41,23 @@ class mpi_endpoint final : public engine {
   /// sender's to ask for: what MPI keeps of them meanwhile is bounded, whatever it takes for short.
   static constexpr std::size_t window = std::size_t{4} << 20;
 
+  struct settings {
+    native_check check = native_check::always;
+    mpi_device_memory device_memory = mpi_device_memory::as_mpi_can;
+    bool shared_memory = true;
+    std::string host_id{};  ///< tells hosts apart besides what the kernel says
+  };
+
   /// Collective: every rank of `base` makes its own. `base` is duplicated and not used afterwards.
   ///
   /// Errors: version_mismatch, or what MPI says
-  mpi_endpoint(MPI_Comm base, native_check check, mpi_device_memory wanted = mpi_device_memory::as_mpi_can);
+  mpi_endpoint(MPI_Comm base, const settings& wanted);
   inline ~mpi_endpoint() override;
 
   [[nodiscard]] std::string host() const override { return host_; }
 
   void start(request& r);
+  [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
   inline void withdraw(request& r) override;
   inline std::shared_ptr<const fault> report(fault f, const group& where) override;
   inline void entered(const call& c) override;
@@ -141,6 +150,10 @@ class mpi_endpoint final : public engine {
     native_turn* first = nullptr;
     native_turn* last = nullptr;
   };
+
+  // memory
+  void share_memory(const settings& wanted);
+  void sleep_beside_memory(clock::time_point until);
 
   // messages
   void start_send(request& send);
@@ -272,6 +285,8 @@ class mpi_endpoint final : public engine {
   std::mutex mutex_{};
   std::condition_variable rung_{};
   bool woken_ = false;
+  bool beside_memory_ = false;  ///< this rank sleeps where a letter wakes it up
+  unsigned turns_ = 0;
   std::chrono::microseconds nap_{0};
   clock::time_point busy_until_{};
 };
@@ -280,6 +295,7 @@ class mpi_endpoint final : public engine {
 
 #include <cohort/mpi/impl/endpoint.hpp>
 #include <cohort/mpi/impl/faults.hpp>
+#include <cohort/mpi/impl/memory.hpp>
 #include <cohort/mpi/impl/messages.hpp>
 #include <cohort/mpi/impl/native.hpp>
 #include <cohort/mpi/impl/transfers.hpp>

@@ -137,7 +137,6 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   [[nodiscard]] peer& peer_of(int rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
   void open_door();
   void watch_mail();
-  void share_window(group& g);
   void note_hosts(group& g) const;
   void read_mail();
   peer& link_up(int rank);

@@ -27,7 +27,7 @@ inline constexpr std::size_t at_once_bytes = std::size_t{64} << 10;
 class step_at_once {
  public:
   explicit step_at_once(const cohort::detail::ticket& t) noexcept
-      : call_(&t), step_(*t.home, static_cast<transport::cpu_transport&>(t.home->engine()), *t.home->window) {}
+      : call_(&t), step_(*t.home, static_cast<transport::sharing_engine&>(t.home->engine()), *t.home->window) {}
   step_at_once(const step_at_once&) = delete;
   step_at_once& operator=(const step_at_once&) = delete;
   ~step_at_once() {

@@ -19,7 +19,7 @@ namespace cohort::collective {
 
 /// A transport whose ranks may share memory.
 template <class Transport>
-concept sharing_transport = std::derived_from<Transport, transport::cpu_transport>;
+concept sharing_transport = std::derived_from<Transport, transport::sharing_engine>;
 
 namespace detail {
 

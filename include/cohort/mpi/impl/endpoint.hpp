@@ -44,12 +44,12 @@ inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MI
 
 }  // namespace detail_mpi
 
-inline mpi_endpoint::mpi_endpoint(MPI_Comm base, native_check check, mpi_device_memory wanted)
-    : engine(detail_mpi::rank_in(base), detail_mpi::size_of(base)),
+inline mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
+    : sharing_engine(detail_mpi::rank_in(base), detail_mpi::size_of(base)),
       host_(detail::host_name()),
-      check_(check),
+      check_(wanted.check),
       cuda_support_(ask_mpi_for_cuda()),
-      takes_device_memory_(cohort::takes_device_memory(cuda_support_, wanted)) {
+      takes_device_memory_(cohort::takes_device_memory(cuda_support_, wanted.device_memory)) {
   control_ = detail_mpi::copy_of(base);
   data_ = detail_mpi::copy_of(base);
   int versions[2] = {detail_mpi::protocol, -detail_mpi::protocol};
@@ -75,6 +75,7 @@ inline mpi_endpoint::mpi_endpoint(MPI_Comm base, native_check check, mpi_device_
   // Where every rank has a core, one that is not there yet may come in a moment; where not, it needs this one.
   constexpr std::size_t a_moment = 32;
   if (detail_mpi::ranks_on_host(control_) <= ::sysconf(_SC_NPROCESSORS_ONLN)) brief_tests_ = a_moment;
+  share_memory(wanted);
 }
 
 inline mpi_endpoint::~mpi_endpoint() {
@@ -115,9 +116,14 @@ inline mpi_endpoint::~mpi_endpoint() {
 }
 
 inline bool mpi_endpoint::progress() {
-  if (broken_) return false;
-  bool moved = false;
+  bool moved = waits_.look(*this);
+  if (broken_) return moved;
+  // Words in memory cost less to look at than MPI: while nothing else is waited for, MPI is asked more rarely.
+  constexpr unsigned looks_a_question = 16;
+  const bool in_mpi = !issued_.empty() || !outgoing_.empty() || !transfers_.empty();
+  if (!waits_.empty() && !in_mpi && ++turns_ % looks_a_question != 0) return moved;
   try {
+    if (!waits_.empty() || (neighbours_ && neighbours_->has_waiting())) moved = neighbours_->collect() || moved;
     // MPI moves a collective of its own only while it is asked about it: whoever waits here mostly waits for that.
     constexpr int questions = 16;
     for (int i = 0; i < questions && !moved && !issued_.empty(); ++i) moved = settle_natives();
@@ -159,15 +165,20 @@ inline void mpi_endpoint::sleep_until(clock::time_point until) {
     return;
   }
   // MPI has nothing that can be slept on together with other things: short naps, longer ones when nothing happens.
-  std::unique_lock lock(mutex_);
-  rung_.wait_until(lock, std::min(until, now + nap_), [this] { return woken_; });
-  woken_ = false;
+  if (waits_.empty()) {
+    std::unique_lock lock(mutex_);
+    rung_.wait_until(lock, std::min(until, now + nap_), [this] { return woken_; });
+    woken_ = false;
+  } else {
+    sleep_beside_memory(std::min(until, now + nap_));
+  }
   nap_ = std::min(in_mpi ? shortest * 4 : longest, nap_ * 2);
 }
 
 inline void mpi_endpoint::wake() noexcept {
   const std::lock_guard lock(mutex_);
   woken_ = true;
+  if (beside_memory_) neighbours_->ring(rank());
   rung_.notify_all();
 }
 
@@ -178,6 +189,7 @@ inline std::vector<int> mpi_endpoint::everybody() const {
 }
 
 inline void mpi_endpoint::group_added(group& g) {
+  share_window(g);
   if (const auto known = verdicts_.find(g.context()); known != verdicts_.end()) {
     faults_.push_back(known->second);
     attention_needed();
@@ -185,6 +197,7 @@ inline void mpi_endpoint::group_added(group& g) {
 }
 
 inline void mpi_endpoint::group_removed(group& g) {
+  if (neighbours_) neighbours_->forget(g.context());
   matcher_.forget(g.context(), [this](const early_message& m) { leave_unasked(m); });
   verdicts_.erase(g.context());
   retirements& r = retired_[g.context()];

@@ -390,11 +390,7 @@ inline void tcp_transport::sleep_until(clock::time_point until) {
     io_->run_one_until(limit);
     return;
   }
-  // Of what is written into windows, only what the one wait is for is worth waking up for.
-  const flag_wait* const only = waits_.only();
-  neighbours_->fall_asleep(only == nullptr || only->writer < 0
-                               ? host_desk::for_anything
-                               : host_desk::for_window_of(only->set.owner->home().world_rank(only->writer)));
+  fall_asleep();
   if (!neighbours_wait()) io_->run_one_until(limit);
   if (own_io_) neighbours_->wake_up();
 }

@@ -2,77 +2,21 @@
 // Bodies of transport/tcp.hpp: what it does with the ranks of its own host, and how it sleeps while they may write.
 #pragma once
 
+#include <cohort/transport/impl/sharing_engine.hpp>
 #include <cohort/transport/tcp.hpp>
 #include <cohort/transport/tcp_calls.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
-#include <random>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 namespace cohort::transport {
 
-/// Where this process is to be found; the first word of its host is the kernel's.
-[[nodiscard]] inline host_address own_host_address(const std::string& host_id) {
-  // Two processes can share memory when the kernel is the same boot of the same machine and they find each other's
-  // sockets and process numbers: in one network and one process namespace, under one user.
-  const auto link = [](const char* path) {
-    char text[64] = {};
-    return std::string(text, static_cast<std::size_t>(std::max<ssize_t>(0, ::readlink(path, text, sizeof text - 1))));
-  };
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  host_address a;
-  a.host = boot + " " + link("/proc/self/ns/net") + " " + link("/proc/self/ns/pid") + " " +
-           std::to_string(::geteuid()) + " " + host_id;
-  std::random_device entropy;
-  const auto word = [&entropy] { return (std::uint64_t{entropy()} << 32) | entropy(); };
-  a.mail = "cohort-" + std::to_string(word()) + std::to_string(word());
-  a.word = word();
-  a.cores = detail::core_set::usable();
-  return a;
-}
-
-/// Ranks that may not share memory share the processors all the same.
-[[nodiscard]] inline std::string_view machine_of(const host_address& a) noexcept {
-  return std::string_view(a.host).substr(0, a.host.find(' '));
-}
-
-/// How many ranks there are on the cores that one of them may use, and on those that they may.
-struct core_share {
-  int ranks = 0;
-  int cores = 1;
-
-  [[nodiscard]] static core_share of(const host_address& mine, const std::vector<host_address>& all) {
-    core_share s;
-    detail::core_set cores = mine.cores;
-    for (const host_address& a : all) {
-      if (machine_of(a) != machine_of(mine) || !a.cores.may_meet(mine.cores)) continue;
-      ++s.ranks;
-      cores.add(a.cores);
-    }
-    s.cores = std::max(1, cores.count());
-    return s;
-  }
-};
-
 inline std::string tcp_transport::open_host() {
   if (size() == 1) return {};
-  host_address mine = own_host_address(settings_.host_id);
-  if (!settings_.shared_memory) {
-    // A host of its own, where nobody can write to it.
-    mine.host = std::string(machine_of(mine)) + " " + mine.mail;
-    mine.mail.clear();
-    return mine.encode();
-  }
-  neighbours_ = std::make_unique<neighbours>(rank(), size(), std::move(mine));
-  regions_ = std::make_unique<regions>(*neighbours_);
-  return neighbours_->address().encode();
+  return open_memory(settings_.host_id, settings_.shared_memory).encode();
 }
 
 inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::string>& what_they_said,
@@ -93,9 +37,7 @@ inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::st
   const std::string_view machine = machine_of(all[static_cast<std::size_t>(rank())]);
   ranks_on_machine_ = static_cast<int>(
       std::count_if(all.begin(), all.end(), [machine](const host_address& a) { return machine_of(a) == machine; }));
-  const core_share share = core_share::of(all[static_cast<std::size_t>(rank())], all);
-  // Each look at a socket is a call of the kernel's, so that thousands of them are no way to wait.
-  if (neighbours_ || share.ranks > share.cores) how_to_wait().among(share.ranks, share.cores);
+  wait_beside(all);
   if (!neighbours_) return {};
   // They have all read the same table and send at once: what takes seconds does not come.
   constexpr auto patience = std::chrono::seconds{10};
@@ -184,11 +126,6 @@ inline void tcp_transport::note_hosts(group& g) const {
   for (const int member : g.members()) marks.push_back(host_marks_[static_cast<std::size_t>(member)]);
   auto where = std::make_shared<const collective::host_table>(marks);
   if (where->has_two_levels()) g.hosts = std::move(where);
-}
-
-inline void tcp_transport::share_window(group& g) {
-  if (!neighbours_ || g.size() < 2 || !neighbours_->all_share(g.members())) return;
-  g.window = std::make_shared<shm_window>(g.rank(), g.size());
 }
 
 }  // namespace cohort::transport

@@ -5,8 +5,9 @@
 #pragma once
 
 #include <cohort/transport/call.hpp>
-#include <cohort/transport/cpu_transport.hpp>
 #include <cohort/transport/matching.hpp>
+#include <cohort/transport/shm/flag_wait.hpp>
+#include <cohort/transport/shm/segment.hpp>
 
 #include <bit>
 #include <cstddef>

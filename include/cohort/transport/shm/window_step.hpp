@@ -5,7 +5,7 @@
 
 #include <cohort/detail/fetch_line.hpp>
 #include <cohort/transport/call.hpp>
-#include <cohort/transport/cpu_transport.hpp>
+#include <cohort/transport/sharing_engine.hpp>
 #include <cohort/transport/shm/window.hpp>
 
 #include <cstddef>
@@ -15,12 +15,12 @@ namespace cohort::transport {
 
 class window_step {
  public:
-  window_step(group& g, cpu_transport& transport, shm_window& window) noexcept
+  window_step(group& g, sharing_engine& transport, shm_window& window) noexcept
       : group_(&g), transport_(&transport), window_(&window) {}
   window_step(const window_step&) = delete;
   window_step& operator=(const window_step&) = delete;
 
-  [[nodiscard]] cpu_transport& transport() const noexcept { return *transport_; }
+  [[nodiscard]] sharing_engine& transport() const noexcept { return *transport_; }
   [[nodiscard]] shm_window& window() const noexcept { return *window_; }
   [[nodiscard]] bool open() const noexcept { return window_->opened == shm_window::state::open; }
 
@@ -172,7 +172,7 @@ class window_step {
   }
 
   group* group_;
-  cpu_transport* transport_;
+  sharing_engine* transport_;
   shm_window* window_;
   std::uint64_t number_ = 0;  ///< of this operation among those in the window
   std::uint32_t must_be_done_ = 0;

@@ -17,7 +17,7 @@ namespace cohort::transport {
 class window_use : public window_step {
  public:
   /// Where the front of the call has begun the operation already (collective/shared/at_once.hpp), this goes on with it.
-  window_use(call& c, cpu_transport& transport, shm_window& window) noexcept
+  window_use(call& c, sharing_engine& transport, shm_window& window) noexcept
       : window_step(c.home(), transport, window), call_(&c) {
     wait_.set.owner = &c;
     if (window.begun == c.sequence() && c.is_collective()) {

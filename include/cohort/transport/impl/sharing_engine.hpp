@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of transport/sharing_engine.hpp: where a rank is to be found by the others of its host, how many of them there are
+// on its cores, and who gets a window.
+#pragma once
+
+#include <cohort/transport/sharing_engine.hpp>
+#include <cohort/transport/shm/window.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cohort::transport {
+
+/// Where this process is to be found; the first word of its host is the kernel's.
+[[nodiscard]] inline host_address own_host_address(const std::string& host_id) {
+  // Two processes can share memory when the kernel is the same boot of the same machine and they find each other's
+  // sockets and process numbers: in one network and one process namespace, under one user.
+  const auto link = [](const char* path) {
+    char text[64] = {};
+    return std::string(text, static_cast<std::size_t>(std::max<ssize_t>(0, ::readlink(path, text, sizeof text - 1))));
+  };
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  host_address a;
+  a.host = boot + " " + link("/proc/self/ns/net") + " " + link("/proc/self/ns/pid") + " " +
+           std::to_string(::geteuid()) + " " + host_id;
+  std::random_device entropy;
+  const auto word = [&entropy] { return (std::uint64_t{entropy()} << 32) | entropy(); };
+  a.mail = "cohort-" + std::to_string(word()) + std::to_string(word());
+  a.word = word();
+  a.cores = detail::core_set::usable();
+  return a;
+}
+
+/// Ranks that may not share memory share the processors all the same.
+[[nodiscard]] inline std::string_view machine_of(const host_address& a) noexcept {
+  return std::string_view(a.host).substr(0, a.host.find(' '));
+}
+
+/// How many ranks there are on the cores that one of them may use, and on those that they may.
+struct core_share {
+  int ranks = 0;
+  int cores = 1;
+
+  [[nodiscard]] static core_share of(const host_address& mine, const std::vector<host_address>& all) {
+    core_share s;
+    detail::core_set cores = mine.cores;
+    for (const host_address& a : all) {
+      if (machine_of(a) != machine_of(mine) || !a.cores.may_meet(mine.cores)) continue;
+      ++s.ranks;
+      cores.add(a.cores);
+    }
+    s.cores = std::max(1, cores.count());
+    return s;
+  }
+};
+
+COHORT_DECL host_address sharing_engine::open_memory(const std::string& host_id, bool wanted) {
+  host_address mine = own_host_address(host_id);
+  if (!wanted) {
+    // A host of its own, where nobody can write to it.
+    mine.host = std::string(machine_of(mine)) + " " + mine.mail;
+    mine.mail.clear();
+    return mine;
+  }
+  neighbours_ = std::make_unique<neighbours>(rank(), size(), std::move(mine));
+  regions_ = std::make_unique<regions>(*neighbours_);
+  return neighbours_->address();
+}
+
+COHORT_DECL void sharing_engine::wait_beside(const std::vector<host_address>& all) {
+  const core_share share = core_share::of(all[static_cast<std::size_t>(rank())], all);
+  // Each look at a socket is a call of the kernel's, so that thousands of them are no way to wait.
+  if (neighbours_ || share.ranks > share.cores) how_to_wait().among(share.ranks, share.cores);
+}
+
+COHORT_DECL void sharing_engine::share_window(group& g) const {
+  if (!neighbours_ || g.size() < 2 || !neighbours_->all_share(g.members())) return;
+  g.window = std::make_shared<shm_window>(g.rank(), g.size());
+}
+
+COHORT_DECL void sharing_engine::fall_asleep() noexcept {
+  // Of what is written into windows, only what the one wait is for is worth waking up for.
+  const flag_wait* const only = waits_.only();
+  neighbours_->fall_asleep(only == nullptr || only->writer < 0
+                               ? host_desk::for_anything
+                               : host_desk::for_window_of(only->set.owner->home().world_rank(only->writer)));
+}
+
+}  // namespace cohort::transport

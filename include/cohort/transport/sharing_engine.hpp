@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+// An engine whose rank may share memory with others of its host: what windows and registered buffers need of a transport,
+// whatever carries its messages. cpu_transport and the MPI endpoint derive from it; the bodies are in impl/.
+#pragma once
+
+#include <cohort/detail/config.hpp>
+#include <cohort/transport/engine.hpp>
+#include <cohort/transport/shm/flag_wait.hpp>
+#include <cohort/transport/shm/neighbours.hpp>
+#include <cohort/transport/shm/regions.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cohort::transport {
+
+class sharing_engine : public engine {
+ public:
+  using engine::engine;
+
+  /// Whether no message is here that nobody has asked for.
+  [[nodiscard]] virtual bool nothing_early() const noexcept = 0;
+
+  /// The ranks of this host; null when this rank shares memory with nobody.
+  [[nodiscard]] neighbours* host_ranks() const noexcept { return neighbours_.get(); }
+  /// The registered buffers; null where `host_ranks` is.
+  [[nodiscard]] regions* shared_buffers() const noexcept { return regions_.get(); }
+  [[nodiscard]] flag_waits& waits() noexcept { return waits_; }
+
+ protected:
+  /// Opens what others of this host may write to; nothing where that is not wanted.
+  ///
+  /// Result: where this rank is to be found, which every other rank must be told
+  /// Errors: io_error, out_of_memory
+  [[nodiscard]] host_address open_memory(const std::string& host_id, bool wanted);
+  /// Waits, from now on, as suits the ranks and the cores of this machine.
+  void wait_beside(const std::vector<host_address>& all);
+  /// A group whose members all share memory with each other gets its window.
+  void share_window(group& g) const;
+  /// From here on others ring when they write what this rank waits for; until `neighbours::wake_up`.
+  void fall_asleep() noexcept;
+
+  std::unique_ptr<neighbours> neighbours_{};
+  std::unique_ptr<regions> regions_{};
+  flag_waits waits_{};
+};
+
+}  // namespace cohort::transport
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/transport/impl/sharing_engine.hpp>
+#endif
