@@ -7,7 +7,9 @@
 
 #include <boost/system/error_code.hpp>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace cohort::transport {
@@ -33,6 +35,16 @@ class byte_stream {
   [[nodiscard]] virtual bool same_host() const noexcept { return false; }
   /// Reads the peer's memory into that of this process; false where this process may not, whatever the peer may.
   virtual bool read_peer(std::span<const piece>, std::span<const piece>) noexcept { return false; }
+
+  /// Numbers that both ends see and may change, for each direction: how far a long message has come.
+  static constexpr std::size_t cursors = 64;
+  /// Null where the ends share no memory.
+  [[nodiscard]] virtual std::atomic<std::uint64_t>* cursor(std::size_t, bool /*of what this end sends*/) noexcept {
+    return nullptr;
+  }
+  /// How many bytes `send` would take now, where `cursor` is not null. If fewer than that, whoever makes room wakes this
+  /// rank up.
+  [[nodiscard]] virtual std::size_t room(std::size_t) noexcept { return 0; }
 };
 
 }  // namespace cohort::transport

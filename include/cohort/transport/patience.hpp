@@ -24,6 +24,8 @@ class patience {
     // Those on one core take turns: after one round of yields everybody has been there.
     brief_yields_ = crowded_ ? 2 * ((ranks + cores - 1) / cores) : 0;
   }
+  /// More ranks than cores: whoever copies takes the core from another.
+  [[nodiscard]] bool crowded() const noexcept { return crowded_; }
   /// Whether it is worth looking briefly before anything is made that can wait.
   [[nodiscard]] bool looks_briefly() const noexcept { return brief_looks_ > 0; }
 

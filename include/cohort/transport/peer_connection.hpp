@@ -14,6 +14,7 @@
 #include <boost/system/error_code.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -43,6 +44,9 @@ class peer_connection_owner {
   virtual void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) = 0;
   /// One of its stripes is lost, and is not to be replaced.
   virtual void on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) = 0;
+  /// Whether a rank of this host that sends is likely to be on a core of its own, and this one looks at memory all the
+  /// time while it waits: then both copy at once.
+  [[nodiscard]] virtual bool copies_with_senders() noexcept { return false; }
 };
 
 class peer_connection : public std::enable_shared_from_this<peer_connection>, private stripe_set_owner {
@@ -57,6 +61,11 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] bool open() const noexcept { return owner_ != nullptr; }
   [[nodiscard]] byte_stream& stream() noexcept { return *stream_; }
   [[nodiscard]] bool has_output() const noexcept { return head_ < queue_.size(); }
+  /// How much room the stream must have for the first of it.
+  [[nodiscard]] std::size_t room_needed() const noexcept {
+    const outgoing& o = queue_[head_];
+    return o.in_parts ? frame::size + std::min(o.total - o.sent, shortest_part) : 1;
+  }
   [[nodiscard]] bool peer_has_left() const noexcept { return peer_has_left_; }
   /// The first stream has ended in good order, before the others.
   [[nodiscard]] bool over() const noexcept { return over_; }
@@ -110,6 +119,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
 
   void withdraw(request& r);
 
+  /// Whether this end waits for parts of a message that it could read itself.
+  [[nodiscard]] bool waits_for_parts() const noexcept { return awaiting_ > 0; }
+  /// Reads the rest of a message whose sender has not gone on for a while, or of all of them at once.
+  ///
+  /// Needs: nothing has come that was not read
+  bool read_overdue(bool all);
+
   bool try_read();
   bool try_write();
   /// Closes the stream; no callback comes after it.
@@ -117,8 +133,16 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
 
  private:
   static constexpr std::size_t staging_bytes = std::size_t{64} << 10;
+  /// Where reading costs no system call, what stands behind a header is copied twice only if it is short.
+  static constexpr std::size_t least_staged = std::size_t{4} << 10;
   /// In the ticket of a message that its sender can cut: whoever grants it says where.
   static constexpr std::uint64_t striped_ticket = std::uint64_t{1} << 63;
+  /// In the ticket of a message of which both ends may move what is left: impl/peer_parts.hpp.
+  static constexpr std::uint64_t shared_ticket = std::uint64_t{1} << 62;
+  static constexpr std::size_t shortest_part = std::size_t{16} << 10;
+  static constexpr std::size_t most_places = 64;
+  /// Longer ones are copied once where the other end's core is not its own.
+  static constexpr std::size_t always_early = std::size_t{16} << 10;
 
   using short_bytes = std::vector<std::byte, detail::pool_allocator<std::byte>>;
   using places = std::vector<piece, detail::pool_allocator<piece>>;
@@ -127,14 +151,18 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     frame::bytes_type header{};
     request* source = nullptr;  // null: nothing but the header, or a payload of our own
     short_bytes own{};          // a payload of the connection's own, or of an operation that is gone
-    std::size_t sent = 0;       // of header and payload together
+    std::size_t sent = 0;       // of header and payload together; in parts, of the payload
     std::size_t total = frame::size;
+    bool in_parts = false;  // each with a header of its own
   };
 
   struct offered {
     std::uint64_t ticket;
     envelope header;
     places where;
+    bool in_parts = false;  ///< it has been asked for like that
+    request* receive = nullptr;
+    std::uint64_t come = 0;
   };
 
   void enqueue(outgoing&& o) {
@@ -145,15 +173,29 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     return open() && header_filled_ == 0 && payload_left_ == 0 && places_left_ == 0;
   }
   [[nodiscard]] bool may_send_early(std::size_t bytes) const noexcept {
-    return bytes <= stream_->eager_limit() && credit_ >= cost_of(bytes);
+    if (bytes > stream_->eager_limit() || credit_ < cost_of(bytes)) return false;
+    return bytes <= always_early || !stream_->same_host() || owner_->copies_with_senders();
   }
   [[nodiscard]] std::size_t write_first(const frame::bytes_type& header, const piece& payload,
                                         boost::system::error_code& failure);
   void send_at_once(request& r, const frame::bytes_type& header);
   void enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket);
   void gather(const outgoing& o);
-  [[nodiscard]] bool offer(request& r);
+  void forget_sent();
+  // long messages in parts
+  [[nodiscard]] bool take_cursor(const request& r) noexcept;
+  void give_cursor_back(std::uint64_t ticket) noexcept;
+  void send_in_parts(request& r);
+  [[nodiscard]] bool send_part(boost::system::error_code& failure);
+  void stop_parts(const request& r) noexcept;
+  [[nodiscard]] bool ask_for_parts(request& receive, std::uint64_t ticket);
+  [[nodiscard]] bool begin_part(const frame& f);
+  void end_part();
+  [[nodiscard]] bool read_rest(std::size_t index);
+  void come_whole(std::size_t index);
+  void offer(request& r);
   [[nodiscard]] bool take_offered(request& receive, std::uint64_t ticket);
+  [[nodiscard]] static places range_of(std::span<const piece> pieces, std::uint64_t first, std::uint64_t bytes);
   [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
                                                 std::span<const piece> into);
   void keep_places();
@@ -198,6 +240,10 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   tickets announced_{};             // ours, waiting for a grant
   tickets granted_{};               // theirs, whose data we await
   std::vector<offered> offered_{};  // theirs, where their data lie
+  std::uint64_t cursors_used_ = 0;  // a bit for each that a message of ours has
+  std::size_t awaiting_ = 0;        // of `offered_`, those that a receive awaits in parts
+  std::uint64_t part_of_ = 0;       // the ticket of the part that is coming; 0: it is none
+  std::chrono::steady_clock::time_point last_news_{};
 
   detail::byte_buffer staging_;
   std::size_t header_filled_ = 0;

@@ -179,6 +179,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   inline void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) override;
   inline void on_received(peer_connection& c, request& r) override;
   void on_sent(request& r) override { complete(r); }
+  // On a caller's io_context nobody looks at memory between two handlers.
+  [[nodiscard]] bool copies_with_senders() noexcept override { return own_io_ && !how_to_wait().crowded(); }
   void on_goodbye(peer_connection& c) override { check_departed(c.peer()); }
   inline void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
   inline void on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;

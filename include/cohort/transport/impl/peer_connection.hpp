@@ -39,8 +39,10 @@ inline void peer_connection::send(request& r) {
   }
   r.ticket = next_ticket_++;
   if (stripes_sends_ && bytes >= shortest_striped) r.ticket |= striped_ticket;
+  const bool offers = stream_->same_host() && bytes > 0 && r.piece_count <= most_places;
+  if (offers && take_cursor(r)) r.ticket |= shared_ticket;
   announced_.emplace_back(r.ticket, &r);
-  if (stream_->same_host() && bytes > 0 && offer(r)) return;
+  if (offers) return offer(r);
   enqueue_frame(frame_kind::announce, r.header, r.ticket);
 }
 
@@ -94,11 +96,9 @@ inline void peer_connection::send_at_once(request& r, const frame::bytes_type& h
   if (failure) lose(failure, "sending");
 }
 
-/// Tells the peer where the bytes lie, so that it copies them once, and itself.
-inline bool peer_connection::offer(request& r) {
-  constexpr std::size_t most_places = 64;
+/// Tells the peer where the bytes lie, so that it can copy them itself.
+inline void peer_connection::offer(request& r) {
   constexpr std::size_t place_bytes = 2 * sizeof(std::uint64_t);
-  if (r.piece_count > most_places) return false;
   outgoing o;
   o.own.resize(r.piece_count * place_bytes);
   frame f;
@@ -115,7 +115,6 @@ inline bool peer_connection::offer(request& r) {
   o.own.resize(f.places * place_bytes);
   o.total = frame::size + o.own.size();
   enqueue(std::move(o));
-  return true;
 }
 
 inline void peer_connection::gather(const outgoing& o) {
@@ -142,9 +141,19 @@ inline bool peer_connection::try_write() {
   constexpr std::size_t most_pieces = 48;
   bool moved = false;
   while (head_ < queue_.size() && open()) {
-    out_pieces_.clear();
-    for (std::size_t i = head_; i < queue_.size() && out_pieces_.size() < most_pieces; ++i) gather(queue_[i]);
     boost::system::error_code failure;
+    if (queue_[head_].in_parts) {
+      const bool went_on = send_part(failure);
+      if (failure) return end_first(failure, "sending");
+      if (!went_on) return moved;
+      moved = true;
+      forget_sent();
+      continue;
+    }
+    out_pieces_.clear();
+    for (std::size_t i = head_; i < queue_.size() && !queue_[i].in_parts && out_pieces_.size() < most_pieces; ++i) {
+      gather(queue_[i]);
+    }
     std::size_t sent = stream_->send(out_pieces_, failure);
     if (failure) return end_first(failure, "sending");
     if (sent == 0) return moved;
@@ -165,17 +174,21 @@ inline bool peer_connection::try_write() {
         owner_->on_sent(*done);
       }
     }
-    if (head_ == queue_.size()) {
-      queue_.clear();
-      head_ = 0;
-    } else if (head_ > 256 && head_ * 2 > queue_.size()) {
-      queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
-      head_ = 0;
-    }
+    forget_sent();
     // A short count means that the socket is full: asking again would only say so.
     if (partial && out_pieces_.size() < 64) return true;
   }
   return moved;
+}
+
+inline void peer_connection::forget_sent() {
+  if (head_ == queue_.size()) {
+    queue_.clear();
+    head_ = 0;
+  } else if (head_ > 256 && head_ * 2 > queue_.size()) {
+    queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
+    head_ = 0;
+  }
 }
 
 inline void peer_connection::withdraw(request& r) {
@@ -184,8 +197,17 @@ inline void peer_connection::withdraw(request& r) {
     if (target_ == &r) target_ = nullptr;
     if (claimed_ != nullptr && claimed_->receiver == &r) claimed_->receiver = nullptr;
     if (const auto at = find(granted_, r.ticket); at != granted_.end() && at->second == &r) at->second = nullptr;
+    for (offered& o : offered_) {
+      if (o.receive != &r) continue;
+      o.receive = nullptr;
+      --awaiting_;
+    }
   } else {
-    if (const auto at = find(announced_, r.ticket); at != announced_.end() && at->second == &r) announced_.erase(at);
+    if (const auto at = find(announced_, r.ticket); at != announced_.end() && at->second == &r) {
+      announced_.erase(at);
+      give_cursor_back(r.ticket);
+    }
+    stop_parts(r);
     for (std::size_t i = head_; i < queue_.size(); ++i) {
       outgoing& o = queue_[i];
       if (o.source != &r) continue;
@@ -230,4 +252,5 @@ inline void peer_connection::close() noexcept {
 
 }  // namespace cohort::transport
 
+#include <cohort/transport/impl/peer_parts.hpp>
 #include <cohort/transport/impl/peer_receiving.hpp>

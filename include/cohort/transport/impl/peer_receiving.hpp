@@ -29,7 +29,9 @@ inline bool peer_connection::receive_now(const envelope& expected, const piece& 
 inline void peer_connection::grant(request& receive, std::uint64_t ticket) {
   receive.place = this;
   receive.ticket = ticket;
-  if (take_offered(receive, ticket)) return;
+  // What is used piece by piece cannot be taken over in the middle of one.
+  if (receive.piece_filled == nullptr && owner_->copies_with_senders() && ask_for_parts(receive, ticket)) return;
+  if (take_offered(receive, ticket) || ask_for_parts(receive, ticket)) return;
   envelope how;
   if ((ticket & striped_ticket) != 0) how.bytes = stripe_set::unit_of(receive);
   if (how.bytes > 0) {
@@ -69,24 +71,17 @@ inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket
   const auto at =
       std::find_if(offered_.begin(), offered_.end(), [ticket](const offered& o) { return o.ticket == ticket; });
   if (at == offered_.end()) return false;
-  const offered known = std::move(*at);
-  offered_.erase(at);
   // The receive may have more room than the message needs, never less: that was checked.
-  places into;
-  std::size_t left = static_cast<std::size_t>(known.header.bytes);
-  for (std::size_t i = 0; i < receive.piece_count && left > 0; ++i) {
-    into.push_back({receive.pieces[i].data, std::min(left, receive.pieces[i].bytes)});
-    left -= into.back().bytes;
-  }
-  if (left > 0) return false;
+  const places into = range_of({receive.pieces, receive.piece_count}, 0, at->header.bytes);
   if (receive.piece_filled == nullptr) {
-    if (!stream_->read_peer(known.where, into)) return false;
-  } else if (const std::size_t used = read_piece_by_piece(receive, known.where, into); used < into.size()) {
+    if (!stream_->read_peer(at->where, into)) return false;
+  } else if (const std::size_t used = read_piece_by_piece(receive, at->where, into); used < into.size()) {
     if (used == 0) return false;
     // What has been used cannot come again.
     lose(error_of(boost::system::errc::io_error), "reading the rest of a message out of its sender's memory");
     return true;
   }
+  offered_.erase(at);
   enqueue_frame(frame_kind::taken, envelope{}, ticket);
   receive.place = nullptr;
   if (open()) owner_->on_received(*this, receive);
@@ -140,7 +135,7 @@ inline bool peer_connection::try_read() {
       in_pieces_.push_back({early_->payload.data() + early_->arrived, direct});
     }
     const bool staged = direct == payload_left_ || in_pieces_.empty();
-    if (staged) in_pieces_.push_back({staging_.data(), staging_bytes});
+    if (staged) in_pieces_.push_back({staging_.data(), stream_->same_host() ? least_staged : staging_bytes});
     boost::system::error_code failure;
     const std::size_t got = stream_->receive(in_pieces_, failure);
     if (failure) return end_first(failure, "receiving");
@@ -232,6 +227,8 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       if (at == announced_.end()) return true;
       request& r = *at->second;
       announced_.erase(at);
+      give_cursor_back(f.ticket);
+      stop_parts(r);
       r.place = nullptr;
       owner_->on_sent(r);
       return open();
@@ -241,6 +238,10 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       // The operation behind an unknown ticket was withdrawn: its communicator has failed on both sides.
       if (at == announced_.end()) return true;
       request& r = *at->second;
+      if ((f.ticket & shared_ticket) != 0) {
+        send_in_parts(r);
+        return open();
+      }
       announced_.erase(at);
       if ((f.ticket & striped_ticket) != 0 && f.header.bytes > 0) {
         if (!can_be_cut(r.header.bytes, f.header.bytes)) {
@@ -261,6 +262,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       return open();
     }
     case frame_kind::data: {
+      if ((f.ticket & shared_ticket) != 0) return begin_part(f);
       const auto at = find(granted_, f.ticket);
       payload_left_ = f.header.bytes;
       if (at != granted_.end()) {
@@ -314,6 +316,7 @@ inline void peer_connection::land(const std::byte* data, std::size_t bytes) {
 }
 
 inline void peer_connection::finish_payload() {
+  if (part_of_ != 0) return end_part();
   const std::size_t bytes = static_cast<std::size_t>(payload_done_);
   request* receive = std::exchange(target_, nullptr);
   early_message* const early = std::exchange(early_, nullptr);

@@ -390,6 +390,13 @@ inline void tcp_transport::sleep_until(clock::time_point until) {
     io_->run_one_until(limit);
     return;
   }
+  // Whoever sends in parts may not go on before this rank would wake up: what it can read itself it reads now.
+  for (const int r : links_) {
+    const peer& p = peer_of(r);
+    if (!p.connection->waits_for_parts() || p.memory->has_data()) continue;
+    const std::shared_ptr<peer_connection> c = p.connection;
+    if (c->read_overdue(true)) return;
+  }
   fall_asleep();
   if (!neighbours_wait()) io_->run_one_until(limit);
   if (own_io_) neighbours_->wake_up();

@@ -101,12 +101,16 @@ inline bool tcp_transport::move_links() {
   bool moved = false;
   for (std::size_t i = 0; i < links_.size(); ++i) {
     const peer& p = peer_of(links_[i]);
-    const bool writes = p.connection->has_output() && p.memory->has_room();
+    const bool writes = p.connection->has_output() && p.memory->has_room(p.connection->room_needed());
     const bool reads = p.memory->has_data();
-    if (!writes && !reads) continue;
+    if (!writes && !reads && !p.connection->waits_for_parts()) continue;
     const std::shared_ptr<peer_connection> c = p.connection;
     if (writes) moved = c->try_write() || moved;
-    if (reads && c->open()) moved = c->try_read() || moved;
+    if (reads && c->open()) {
+      moved = c->try_read() || moved;
+    } else if (c->open()) {
+      moved = c->read_overdue(false) || moved;
+    }
   }
   return moved;
 }
@@ -116,7 +120,8 @@ inline bool tcp_transport::neighbours_wait() {
   if (waits_.any_reached()) return true;
   return std::any_of(links_.begin(), links_.end(), [this](int r) {
     const peer& p = peer_of(r);
-    return p.memory->has_data() || (p.connection->has_output() && p.memory->has_room());
+    return p.memory->has_data() ||
+           (p.connection->has_output() && p.memory->has_room(p.connection->room_needed()));
   });
 }
 

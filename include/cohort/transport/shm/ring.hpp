@@ -2,6 +2,7 @@
 // Bytes in one direction between two processes: one writes, one reads, neither waits. Used by shm/stream.hpp.
 #pragma once
 
+#include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/piece.hpp>
 #include <cohort/transport/shm/segment.hpp>
 
@@ -26,6 +27,7 @@ struct ring_head {
   std::atomic<std::uint64_t> last[words]{};
   std::atomic<std::uint32_t> full{0};  ///< the writer waits for room, and wants to be woken
   alignas(128) std::atomic<std::uint64_t> read{0};
+  alignas(128) std::atomic<std::uint64_t> cursors[byte_stream::cursors]{};  ///< of long messages in this direction
 
   static constexpr unsigned shift = 8;
   [[nodiscard]] static constexpr std::uint64_t word(std::uint64_t position, std::size_t bytes_beside) noexcept {
@@ -98,9 +100,9 @@ class ring {
     if (done > told) publish(at + done);
     return done;
   }
-  [[nodiscard]] bool has_room() noexcept {
+  [[nodiscard]] std::size_t room() noexcept {
     read_ = bounded(head_->read.load(std::memory_order_acquire), written_);
-    return written_ - read_ < capacity;
+    return capacity - static_cast<std::size_t>(written_ - read_);
   }
 
   [[nodiscard]] bool has_data() const noexcept { return end_ != read_ || look(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // A byte_stream between two ranks of one host: a ring in each direction, made by its writer when it first has something
-// to say; long messages are read out of the sender's memory where the kernel allows it.
+// to say; where the kernel allows it, the sender's memory can be read as well.
 #pragma once
 
 #include <cohort/transport/byte_stream.hpp>
@@ -26,7 +26,7 @@ class shm_stream final : public byte_stream {
   [[nodiscard]] bool attached() const noexcept { return static_cast<bool>(in_); }
 
   [[nodiscard]] bool has_data() const noexcept { return in_ && in_.has_data(); }
-  [[nodiscard]] bool has_room() noexcept { return !out_ || out_.has_room(); }
+  [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return !out_ || out_.room() >= bytes; }
 
   std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
     if (!out_ && !open_out(failure)) return 0;
@@ -49,7 +49,16 @@ class shm_stream final : public byte_stream {
   [[nodiscard]] std::size_t peek(std::span<std::byte> into) const noexcept override { return in_ ? in_.peek(into) : 0; }
   void close() noexcept override {}
 
-  [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{16} << 10; }
+  [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{64} << 10; }
+  [[nodiscard]] std::atomic<std::uint64_t>* cursor(std::size_t number, bool outgoing) noexcept override {
+    const ring& r = outgoing ? out_ : in_;
+    return r ? &r.head().cursors[number] : nullptr;
+  }
+  [[nodiscard]] std::size_t room(std::size_t wanted) noexcept override {
+    const std::size_t there = out_ ? out_.room() : ring::capacity;
+    if (there < wanted) out_.head().full.store(1, std::memory_order_relaxed);
+    return there;
+  }
   [[nodiscard]] bool same_host() const noexcept override { return true; }
   bool read_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
     // Not more at a time than a second-level cache has room for.

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of transport/peer_connection.hpp: long messages between two ranks of one host. Their sender writes them into the
+// stream part by part while the receiver takes them out, so that both copy at once. A sender that does something else
+// meanwhile is not waited for: the receiver then reads the rest out of its memory.
+//
+// Who has what is decided by a number that both see, the message's cursor: the sender adds a part to it before it writes that
+// part, the receiver puts "the rest" in its place, each only if nobody has changed it. Parts are written whole, so the
+// stream is never left in the middle of one.
+#pragma once
+
+#include <cohort/transport/peer_connection.hpp>
+
+namespace cohort::transport {
+
+/// What a cursor says: of which message, and how many of its bytes the sender has taken upon itself.
+struct part_cursor {
+  static constexpr unsigned position_bits = 44;
+  static constexpr std::uint64_t rest = (std::uint64_t{1} << position_bits) - 1;  ///< the receiver has what was left
+
+  [[nodiscard]] static constexpr std::uint64_t word(std::uint64_t ticket, std::uint64_t position) noexcept {
+    return ticket << position_bits | position;
+  }
+  [[nodiscard]] static constexpr std::size_t number(std::uint64_t ticket) noexcept {
+    return static_cast<std::size_t>(ticket % byte_stream::cursors);
+  }
+};
+
+/// Bytes [first, first + bytes) of what these pieces are one after the other.
+inline peer_connection::places peer_connection::range_of(std::span<const piece> pieces, std::uint64_t first,
+                                                         std::uint64_t bytes) {
+  places range;
+  for (const piece& p : pieces) {
+    if (bytes == 0) break;
+    if (first >= p.bytes) {
+      first -= p.bytes;
+      continue;
+    }
+    const std::size_t part = static_cast<std::size_t>(std::min<std::uint64_t>(p.bytes - first, bytes));
+    range.push_back({p.data + first, part});
+    bytes -= part;
+    first = 0;
+  }
+  return range;
+}
+
+// --- the sender ----------------------------------------------------------------------------------------------
+
+/// A cursor for a message that has its ticket; false when there is none free.
+inline bool peer_connection::take_cursor(const request& r) noexcept {
+  const std::size_t number = part_cursor::number(r.ticket);
+  std::atomic<std::uint64_t>* const cursor = stream_->cursor(number, true);
+  const std::uint64_t bit = std::uint64_t{1} << number;
+  if (cursor == nullptr || (cursors_used_ & bit) != 0 || r.header.bytes >= part_cursor::rest) return false;
+  cursors_used_ |= bit;
+  cursor->store(part_cursor::word(r.ticket, 0), std::memory_order_relaxed);  // the stream publishes it with the offer
+  return true;
+}
+
+inline void peer_connection::give_cursor_back(std::uint64_t ticket) noexcept {
+  if ((ticket & shared_ticket) != 0) cursors_used_ &= ~(std::uint64_t{1} << part_cursor::number(ticket));
+}
+
+/// It has been asked for.
+inline void peer_connection::send_in_parts(request& r) {
+  for (std::size_t i = head_; i < queue_.size(); ++i) {
+    if (queue_[i].source == &r && queue_[i].in_parts) return;  // twice, by a peer that is mistaken
+  }
+  outgoing o;
+  o.in_parts = true;
+  o.source = &r;
+  o.total = static_cast<std::size_t>(r.header.bytes);
+  enqueue(std::move(o));
+}
+
+/// The next part of the first in the queue, if there is room for one. False: not now.
+inline bool peer_connection::send_part(boost::system::error_code& failure) {
+  outgoing& o = queue_[head_];
+  if (o.source == nullptr) {
+    ++head_;
+    return true;
+  }
+  request& r = *o.source;
+  const std::size_t needed = room_needed();
+  const std::size_t room = stream_->room(needed);
+  if (room < needed) return false;
+  const std::size_t part = std::min(o.total - o.sent, room - frame::size);
+  std::uint64_t mine = part_cursor::word(r.ticket, o.sent);
+  std::atomic<std::uint64_t>& cursor = *stream_->cursor(part_cursor::number(r.ticket), true);
+  if (!cursor.compare_exchange_strong(mine, part_cursor::word(r.ticket, o.sent + part), std::memory_order_acq_rel)) {
+    ++head_;  // the receiver has the rest, and says so when it has read it
+    return true;
+  }
+  frame f;
+  f.kind = frame_kind::data;
+  f.ticket = r.ticket;
+  f.header = r.header;
+  f.header.bytes = part;
+  o.header = f.encode();
+  out_pieces_.clear();
+  out_pieces_.push_back({reinterpret_cast<std::byte*>(o.header.data()), o.header.size()});
+  const places bytes = range_of({r.pieces, r.piece_count}, o.sent, part);
+  out_pieces_.insert(out_pieces_.end(), bytes.begin(), bytes.end());
+  if (stream_->send(out_pieces_, failure) < frame::size + part) {
+    if (!failure) failure = error_of(boost::system::errc::io_error);
+    return false;
+  }
+  o.sent += part;
+  if (o.sent < o.total) return true;
+  ++head_;
+  announced_.erase(find(announced_, r.ticket));
+  give_cursor_back(r.ticket);
+  r.place = nullptr;
+  owner_->on_sent(r);
+  return true;
+}
+
+/// Nothing more of it is sent.
+inline void peer_connection::stop_parts(const request& r) noexcept {
+  for (std::size_t i = head_; i < queue_.size(); ++i) {
+    if (queue_[i].source == &r && queue_[i].in_parts) queue_[i].source = nullptr;
+  }
+}
+
+// --- the receiver --------------------------------------------------------------------------------------------
+
+/// Asks for an offered message; false if it has no cursor.
+inline bool peer_connection::ask_for_parts(request& receive, std::uint64_t ticket) {
+  if ((ticket & shared_ticket) == 0) return false;
+  for (offered& o : offered_) {
+    if (o.ticket != ticket || o.header.bytes == 0) continue;
+    o.in_parts = true;
+    o.receive = &receive;
+    ++awaiting_;
+    last_news_ = std::chrono::steady_clock::now();
+    enqueue_frame(frame_kind::grant, envelope{}, ticket);
+    return true;
+  }
+  return false;
+}
+
+/// The header of a part has come.
+inline bool peer_connection::begin_part(const frame& f) {
+  for (const offered& o : offered_) {
+    if (o.ticket != f.ticket || !o.in_parts) continue;
+    if (f.header.bytes == 0 || f.header.bytes > o.header.bytes - o.come) break;
+    part_of_ = f.ticket;
+    target_ = o.receive;
+    payload_left_ = f.header.bytes;
+    payload_done_ = o.come;
+    return true;
+  }
+  return lose(error_of(boost::system::errc::message_size), "reading a part of a message that has no such part");
+}
+
+inline void peer_connection::end_part() {
+  const std::uint64_t ticket = std::exchange(part_of_, 0);
+  target_ = nullptr;
+  last_news_ = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < offered_.size(); ++i) {
+    if (offered_[i].ticket != ticket) continue;
+    offered_[i].come = payload_done_;
+    if (offered_[i].come == offered_[i].header.bytes) come_whole(i);
+    return;
+  }
+}
+
+/// All bytes of it are in place.
+inline void peer_connection::come_whole(std::size_t index) {
+  request* const receive = offered_[index].receive;
+  offered_.erase(offered_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (receive == nullptr) return;
+  --awaiting_;
+  receive->place = nullptr;
+  if (open()) owner_->on_received(*this, *receive);
+}
+
+inline bool peer_connection::read_overdue(bool all) {
+  if (awaiting_ == 0 || !between_frames()) return false;
+  // As long as it would take to read it: no more than twice what is the least in either case.
+  const auto patience_with = [](std::uint64_t bytes) { return std::chrono::nanoseconds{2000 + bytes / 8}; };
+  const auto silence = std::chrono::steady_clock::now() - last_news_;
+  for (std::size_t i = 0; i < offered_.size(); ++i) {
+    const offered& o = offered_[i];
+    if (o.receive == nullptr || o.receive->piece_filled != nullptr) continue;
+    if (all || silence >= patience_with(o.header.bytes - o.come)) return read_rest(i);
+  }
+  return false;
+}
+
+/// Takes over what the sender has not begun. False: it has gone on, or the kernel does not let this process read.
+inline bool peer_connection::read_rest(std::size_t index) {
+  const offered& o = offered_[index];
+  last_news_ = std::chrono::steady_clock::now();
+  const std::uint64_t left = o.header.bytes - o.come;
+  const places from = range_of(o.where, o.come, left);
+  const places into = range_of({o.receive->pieces, o.receive->piece_count}, o.come, left);
+  // What has been taken over cannot be given back: one byte tells first whether it can be read.
+  const piece first_there{from.front().data, 1};
+  const piece first_here{into.front().data, 1};
+  if (!stream_->read_peer({&first_there, 1}, {&first_here, 1})) return false;
+  std::uint64_t known = part_cursor::word(o.ticket, o.come);
+  std::atomic<std::uint64_t>& cursor = *stream_->cursor(part_cursor::number(o.ticket), false);
+  if (!cursor.compare_exchange_strong(known, part_cursor::word(o.ticket, part_cursor::rest),
+                                      std::memory_order_acq_rel)) {
+    return false;
+  }
+  if (!stream_->read_peer(from, into)) {
+    lose(error_of(boost::system::errc::io_error), "reading the rest of a message out of its sender's memory");
+    return true;
+  }
+  enqueue_frame(frame_kind::taken, envelope{}, o.ticket);
+  if (open()) come_whole(index);
+  return true;
+}
+
+}  // namespace cohort::transport

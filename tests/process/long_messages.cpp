@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSL-1.0
+// Long messages between ranks of one host, which both ends copy part by part: every length and cut, many at a time, a
+// sender that does something else or is stopped in the middle, and either end giving up.
+#include "../support/processes.hpp"
+#include "fault_support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cohort/cohort.hpp>
+
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+using namespace cohort;
+
+namespace {
+
+using world_type = communicator<cpu>;
+
+/// Bytes that tell where they were cut or which message they are of.
+std::vector<std::uint32_t> values(std::size_t count, std::uint32_t of) {
+  std::vector<std::uint32_t> v(count);
+  std::iota(v.begin(), v.end(), of * 0x9e3779b9U);
+  return v;
+}
+
+template <class Body>
+std::vector<support::rank_result> on_ranks(int n, Body body, const support::rank_options& options = {}) {
+  auto results = support::run_ranks(n, [body](int) { return run(body); }, options);
+  for (const auto& r : results) {
+    INFO(support::describe(r));
+    CHECK(r.ok());
+  }
+  return results;
+}
+
+/// About the lengths at which something changes: what is sent at once, a part, the ring, what is read at a time.
+task<int> all_lengths(world_type world) {
+  const int other = 1 - world.rank();
+  const auto own = static_cast<std::uint32_t>(world.rank());
+  const auto theirs = static_cast<std::uint32_t>(other);
+  for (const std::size_t bytes : {16384, 16388, 65536, 65540, 81920, 131072, 262096, 262144, 262192, 1048576, 1052676,
+                                  4194304, 5000004}) {
+    const std::size_t n = bytes / sizeof(std::uint32_t);
+    const auto out = values(n, own);
+    std::vector<std::uint32_t> in(n + 5, 7);
+    // There and back, with more room than is needed; then both ways at once.
+    for (int turn = 0; turn < 2; ++turn) {
+      if (world.rank() == turn) {
+        co_await world.send(out, to{other});
+      } else {
+        const received got = co_await world.recv(in, from{other});
+        support::expect(got.count == n, "its length");
+        const auto expected = values(n, theirs);
+        support::expect(std::equal(expected.begin(), expected.end(), in.begin()), "its bytes");
+        support::expect(in[n] == 7 && in[n + 4] == 7, "nothing behind it");
+      }
+    }
+    in.assign(n, 0);
+    co_await world.exchange(out, to{other}, in, from{other}, tag{1});
+    support::expect(in == values(n, theirs), "both ways at once");
+  }
+  co_return 0;
+}
+
+/// More at a time than there are cursors, asked for in another order than they were sent.
+task<int> many_at_once(world_type world) {
+  constexpr std::size_t messages = 200;
+  constexpr std::size_t n = 30000;
+  const int other = 1 - world.rank();
+  std::vector<std::vector<std::uint32_t>> out;
+  std::vector<std::vector<std::uint32_t>> in(messages, std::vector<std::uint32_t>(n + messages));
+  std::vector<operation<>> sends;
+  std::vector<operation<received>> receives;
+  for (std::size_t i = 0; i < messages; ++i) {
+    out.push_back(values(n + i, static_cast<std::uint32_t>(i) + 1000 * static_cast<std::uint32_t>(world.rank())));
+  }
+  for (int round = 0; round < 3; ++round) {
+    sends.clear();
+    receives.clear();
+    for (std::size_t i = 0; i < messages; ++i) sends.push_back(world.send(out[i], to{other}, tag{static_cast<int>(i)}));
+    for (std::size_t k = 0; k < messages; ++k) {
+      const std::size_t i = k * 73 % messages;
+      receives.push_back(world.recv(in[i], from{other}, tag{static_cast<int>(i)}));
+    }
+    for (auto& r : receives) co_await r;
+    for (auto& s : sends) co_await s;
+    for (std::size_t i = 0; i < messages; ++i) {
+      const auto expected = values(n + i, static_cast<std::uint32_t>(i) + 1000 * static_cast<std::uint32_t>(other));
+      support::expect(std::equal(expected.begin(), expected.end(), in[i].begin()), "one of many");
+    }
+  }
+  co_return 0;
+}
+
+struct progress {
+  std::atomic<int> sent{0};      // messages that the sender has begun, and left alone
+  std::atomic<int> received{0};  // that the receiver has
+};
+
+/// The sender begins, looks after it for some turns, and then waits for something else than the world: the receiver must
+/// come to an end without it.
+task<int> sender_elsewhere(world_type world, const faults::shared<progress>& how_far) {
+  constexpr std::size_t n = 6000001;
+  int message = 0;
+  for (const int turns : {0, 1, 5, 40}) {
+    ++message;
+    const auto which = static_cast<std::uint32_t>(message);
+    if (world.rank() == 0) {
+      const auto out = values(n, which);
+      auto sending = world.send(out, to{1});
+      for (int i = 0; i < turns; ++i) (void)world.poll();
+      how_far->sent = message;
+      while (how_far->received < message) ::sched_yield();
+      co_await sending;
+    } else {
+      std::vector<std::uint32_t> in(n);
+      // In half of the cases the receive is there first.
+      if (message % 2 == 0) {
+        while (how_far->sent < message) ::sched_yield();
+      }
+      co_await world.recv(in, from{0});
+      support::expect(in == values(n, which), "what a busy sender had");
+      how_far->received = message;
+    }
+  }
+  co_return 0;
+}
+
+/// The sender is stopped in the middle, and goes on when the receiver has everything.
+task<int> sender_stopped(world_type world) {
+  constexpr std::size_t n = 6000001;
+  if (world.rank() == 0) {
+    const auto out = values(n, 3);
+    auto sending = world.send(out, to{1});
+    for (int i = 0; i < 3; ++i) (void)world.poll();
+    std::printf("stop me\n");
+    std::fflush(stdout);
+    co_await sending;
+  } else {
+    std::vector<std::uint32_t> in(n);
+    co_await world.recv(in, from{0});
+    support::expect(in == values(n, 3), "what a stopped sender had");
+    std::printf("received\n");
+    std::fflush(stdout);
+  }
+  co_await world.barrier();
+  co_return 0;
+}
+
+/// One end drops its operation after some turns, and its buffer with it: both get an error, and nothing else happens.
+task<int> dropped(world_type world, int who, int turns) {
+  constexpr std::size_t n = 6000001;
+  errc seen{};
+  {
+    auto data = values(n, 5);
+    std::optional<operation<>> sending;
+    std::optional<operation<received>> receiving;
+    if (world.rank() == 0) {
+      sending.emplace(world.send(data, to{1}));
+    } else {
+      receiving.emplace(world.recv(data, from{0}));
+    }
+    if (world.rank() == who) {
+      for (int i = 0; i < turns; ++i) (void)world.poll();
+      const bool over = world.rank() == 0 ? sending->ready() : receiving->ready();
+      sending.reset();
+      receiving.reset();
+      if (over) co_return 0;  // it was faster: there was nothing to drop
+    } else {
+      try {
+        if (sending) co_await *sending;
+        if (receiving) co_await *receiving;
+      } catch (const error& e) {
+        seen = e.condition();
+      }
+      // What was complete on one end may have been dropped on the other only after that.
+      support::expect(seen == errc{} || seen == errc::aborted, "aborted, if anything");
+    }
+  }
+  try {
+    co_await world.barrier();
+  } catch (const error& e) {
+    support::expect(e.condition() == errc::aborted, e.what());
+  }
+  co_return 0;
+}
+
+}  // namespace
+
+TEST_CASE("long messages: every length, there and back and both ways") { on_ranks(2, all_lengths); }
+
+TEST_CASE("long messages: the same where ranks share cores") {
+  on_ranks(6, [](world_type world) -> task<int> {
+    auto pair = co_await world.split(color{world.rank() / 2});
+    auto all = all_lengths(std::move(pair));
+    const int code = co_await all;
+    co_return code;
+  });
+}
+
+TEST_CASE("long messages: more of them than cursors, in another order") { on_ranks(2, many_at_once); }
+
+TEST_CASE("long messages: a sender that does something else is not waited for") {
+  const faults::shared<progress> how_far;
+  on_ranks(2, [&how_far](world_type world) { return sender_elsewhere(std::move(world), how_far); });
+}
+
+TEST_CASE("long messages: a sender that is stopped is not waited for") {
+  support::rank_options options;
+  options.signals = {support::stop_when(0, "stop me"), {1, "received", 0, SIGCONT}};
+  options.environment = {{"COHORT_PEER_TIMEOUT", "60"}};
+  on_ranks(2, sender_stopped, options);
+}
+
+TEST_CASE("long messages: either end drops its operation in the middle") {
+  for (const int who : {0, 1}) {
+    for (const int turns : {1, 10, 100}) {
+      CAPTURE(who);
+      CAPTURE(turns);
+      on_ranks(2, [who, turns](world_type world) { return dropped(std::move(world), who, turns); });
+    }
+  }
+}
