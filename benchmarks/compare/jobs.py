@@ -50,7 +50,7 @@ LIBRARIES["cohort_registered"] = dict(LIBRARIES["cohort"], program="cohort", shm
 for mpi in ("openmpi", "mpich"):
     over = dict(LIBRARIES[mpi])
     for transport in ("shm", "tcp"):
-        over[transport] = dict(over[transport], COHORT_MPI_CHECK="never")
+        over[transport] = dict(over[transport], COHORT_MPI_CHECK="never", **LIBRARIES["cohort"][transport])
     LIBRARIES["cohort_" + mpi] = over
     # MPI's calls that return at once: the ones that an operation of cohort's stands beside.
     LIBRARIES[mpi + "_requests"] = LIBRARIES[mpi]

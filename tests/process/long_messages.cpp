@@ -33,7 +33,8 @@ std::vector<std::uint32_t> values(std::size_t count, std::uint32_t of) {
 
 template <class Body>
 std::vector<support::rank_result> on_ranks(int n, Body body, const support::rank_options& options = {}) {
-  auto results = support::run_ranks(n, [body](int) { return run(body); }, options);
+  auto results = support::run_ranks(
+      n, [body](int) { return run(body); }, options);
   for (const auto& r : results) {
     INFO(support::describe(r));
     CHECK(r.ok());
@@ -46,8 +47,8 @@ task<int> all_lengths(world_type world) {
   const int other = 1 - world.rank();
   const auto own = static_cast<std::uint32_t>(world.rank());
   const auto theirs = static_cast<std::uint32_t>(other);
-  for (const std::size_t bytes : {16384, 16388, 65536, 65540, 81920, 131072, 262096, 262144, 262192, 1048576, 1052676,
-                                  4194304, 5000004}) {
+  for (const std::size_t bytes :
+       {16384, 16388, 65536, 65540, 81920, 131072, 262096, 262144, 262192, 1048576, 1052676, 4194304, 5000004}) {
     const std::size_t n = bytes / sizeof(std::uint32_t);
     const auto out = values(n, own);
     std::vector<std::uint32_t> in(n + 5, 7);

@@ -16,7 +16,7 @@ enum class frame_kind : std::uint8_t {
   message = 1,   ///< header and payload at once
   announce = 2,  ///< a long message waits at the sender under `ticket`
   grant = 3,     ///< its receive is posted: send it
-  data = 4,      ///< the payload that was announced under `ticket`
+  data = 4,      ///< the payload that was announced under `ticket`, or the next part of it (impl/peer_parts.hpp)
   credit = 5,    ///< `bytes` of early-message space are free again
   goodbye = 6,   ///< the sender has left the world: it sends nothing more, and receives nothing
   offer = 7,     ///< as announce; `places` addresses and sizes follow, where the receiver may read it itself

@@ -30,8 +30,9 @@ namespace detail_mpi {
     total += n;
   }
   std::string all(static_cast<std::size_t>(total), '\0');
-  detail::check_mpi(MPI_Allgatherv(mine.data(), bytes, MPI_CHAR, all.data(), lengths.data(), places.data(), MPI_CHAR, comm),
-                    "MPI_Allgatherv");
+  detail::check_mpi(
+      MPI_Allgatherv(mine.data(), bytes, MPI_CHAR, all.data(), lengths.data(), places.data(), MPI_CHAR, comm),
+      "MPI_Allgatherv");
   std::vector<std::string> said;
   for (std::size_t r = 0; r < lengths.size(); ++r) {
     said.push_back(all.substr(static_cast<std::size_t>(places[r]), static_cast<std::size_t>(lengths[r])));

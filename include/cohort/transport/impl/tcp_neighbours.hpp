@@ -120,8 +120,7 @@ inline bool tcp_transport::neighbours_wait() {
   if (waits_.any_reached()) return true;
   return std::any_of(links_.begin(), links_.end(), [this](int r) {
     const peer& p = peer_of(r);
-    return p.memory->has_data() ||
-           (p.connection->has_output() && p.memory->has_room(p.connection->room_needed()));
+    return p.memory->has_data() || (p.connection->has_output() && p.memory->has_room(p.connection->room_needed()));
   });
 }
 
