@@ -222,6 +222,14 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] static tickets::iterator find(tickets& all, std::uint64_t ticket) {
     return std::find_if(all.begin(), all.end(), [ticket](const auto& t) { return t.first == ticket; });
   }
+  /// Takes it out of the list; null if it is not there.
+  [[nodiscard]] static request* take(tickets& all, std::uint64_t ticket) {
+    const auto at = find(all, ticket);
+    if (at == all.end()) return nullptr;
+    request* const r = at->second;
+    all.erase(at);
+    return r;
+  }
   [[nodiscard]] static std::int64_t cost_of(std::size_t bytes) noexcept {
     return static_cast<std::int64_t>(bytes + frame::size);
   }
@@ -238,6 +246,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   std::uint64_t next_ticket_ = 1;
   // A few at a time: looked through from the front.
   tickets announced_{};             // ours, waiting for a grant
+  tickets in_parts_{};              // ours, asked for, of which the receiver may take over the rest
   tickets granted_{};               // theirs, whose data we await
   std::vector<offered> offered_{};  // theirs, where their data lie
   std::uint64_t cursors_used_ = 0;  // a bit for each that a message of ours has

@@ -62,9 +62,7 @@ inline void peer_connection::give_cursor_back(std::uint64_t ticket) noexcept {
 
 /// It has been asked for.
 inline void peer_connection::send_in_parts(request& r) {
-  for (std::size_t i = head_; i < queue_.size(); ++i) {
-    if (queue_[i].source == &r && queue_[i].in_parts) return;  // twice, by a peer that is mistaken
-  }
+  in_parts_.emplace_back(r.ticket, &r);
   outgoing o;
   o.in_parts = true;
   o.source = &r;
@@ -107,7 +105,7 @@ inline bool peer_connection::send_part(boost::system::error_code& failure) {
   o.sent += part;
   if (o.sent < o.total) return true;
   ++head_;
-  announced_.erase(find(announced_, r.ticket));
+  (void)take(in_parts_, r.ticket);
   give_cursor_back(r.ticket);
   r.place = nullptr;
   owner_->on_sent(r);

@@ -223,26 +223,24 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       places_left_ = f.places * 2 * sizeof(std::uint64_t);
       return true;
     case frame_kind::taken: {
-      const auto at = find(announced_, f.ticket);
-      if (at == announced_.end()) return true;
-      request& r = *at->second;
-      announced_.erase(at);
+      request* r = take(announced_, f.ticket);
+      if (r == nullptr) r = take(in_parts_, f.ticket);
+      if (r == nullptr) return true;
       give_cursor_back(f.ticket);
-      stop_parts(r);
-      r.place = nullptr;
-      owner_->on_sent(r);
+      stop_parts(*r);
+      r->place = nullptr;
+      owner_->on_sent(*r);
       return open();
     }
     case frame_kind::grant: {
-      const auto at = find(announced_, f.ticket);
+      request* const asked = take(announced_, f.ticket);
       // The operation behind an unknown ticket was withdrawn: its communicator has failed on both sides.
-      if (at == announced_.end()) return true;
-      request& r = *at->second;
+      if (asked == nullptr) return true;
+      request& r = *asked;
       if ((f.ticket & shared_ticket) != 0) {
         send_in_parts(r);
         return open();
       }
-      announced_.erase(at);
       if ((f.ticket & striped_ticket) != 0 && f.header.bytes > 0) {
         if (!can_be_cut(r.header.bytes, f.header.bytes)) {
           return lose(error_of(boost::system::errc::invalid_argument), "reading a grant of chunks that cannot be cut");

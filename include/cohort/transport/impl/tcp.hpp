@@ -313,7 +313,8 @@ inline bool tcp_transport::is_gone(int rank_of_peer) const {
   // Memory has no end. Who has written anything says goodbye in it too, behind what it wrote.
   if (p.state == link::open && p.memory != nullptr) {
     const bool silent = !p.memory->attached() || (monitor_->dismissed() && !p.memory->has_data());
-    return said_so || (p.left && silent);
+    // Its goodbye may be here before the monitor's word on why it left.
+    return (p.left || monitor_->dismissed()) && (said_so || silent);
   }
   if (p.state == link::open && !said_so) return false;
   return p.left || (said_so && monitor_->dismissed());
