@@ -13,6 +13,10 @@ set(cohort_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 add_library(cohort_developer INTERFACE)
 target_link_libraries(cohort_developer INTERFACE cohort::cohort)
 target_compile_options(cohort_developer INTERFACE ${cohort_warnings})
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ would collect its garbage several times a file, a tenth of its time, to save 200 MB of memory.
+  target_compile_options(cohort_developer INTERFACE "SHELL:--param ggc-min-heapsize=1000000")
+endif()
 
 if(COHORT_SANITIZE)
   list(JOIN COHORT_SANITIZE "," cohort_sanitizers)
