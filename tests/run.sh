@@ -10,6 +10,10 @@
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
 #
+# Tests of processes wait a good part of their time. What needs no more than the processor goes on meanwhile, with the
+# lowest priority: the asan build beside the tests of the release lane, the tsan build beside those of asan, and style,
+# arm64 and clang beside those of tsan. What it prints is shown when its turn has come.
+#
 # Usage: tests/run.sh [--quick] [--minutes N] [--no-install] [--jobs N]
 #   --quick       the release lane only
 #   --minutes N   leave out lanes that would not have ended after so many minutes; they are skipped by name
@@ -61,7 +65,10 @@ failed=0
 skipped=0
 summaries=()
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+declare -A aside_pids=()
+trap stop_asides EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 note() {
   say "$*"
@@ -76,6 +83,47 @@ skip_lane() {
 fail_lane() {
   failed=$((failed + 1))
   note "lane $1: FAILED: $2"
+}
+
+# start_aside NAME COMMAND...: starts it with the lowest priority, in a process group of its own, so that all of it can be
+# ended. Not in a session of its own: the kernel may share the processor out by sessions, whatever the priorities in them.
+start_aside() {
+  local name=$1
+  shift
+  set -m
+  lowest_priority "$@" >"$scratch/$name.aside" 2>&1 </dev/null &
+  aside_pids[$name]=$!
+  set +m
+}
+
+lowest_priority() {
+  set +m
+  renice -n 19 -p "$BASHPID" >/dev/null 2>&1 || true
+  ionice -c 3 -p "$BASHPID" >/dev/null 2>&1 || true
+  "$@"
+}
+
+# take_aside NAME: waits for it and shows what it has printed, or does nothing when it was not started. Result: its status.
+take_aside() {
+  local status=0
+  [ -n "${aside_pids[$1]:-}" ] || return 0
+  wait "${aside_pids[$1]}" || status=$?
+  unset "aside_pids[$1]"
+  cat "$scratch/$1.aside"
+  return "$status"
+}
+
+stop_aside() {
+  [ -n "${aside_pids[$1]:-}" ] || return 0
+  kill -- "-${aside_pids[$1]}" 2>/dev/null || true
+  wait "${aside_pids[$1]}" 2>/dev/null || true
+  unset "aside_pids[$1]"
+}
+
+stop_asides() {
+  local name
+  for name in "${!aside_pids[@]}"; do stop_aside "$name"; done
+  rm -rf "$scratch"
 }
 
 # The numbers of a ctest run, from its own summary.
@@ -100,32 +148,37 @@ count() {
 
 configure_options=()
 
-# run_lane PRESET [--target TARGET... --] [CTEST ARGUMENT...]; with `--target none --` nothing is built
-run_lane() {
-  local preset=$1 status=0 started=$SECONDS targets=()
+# build_lane PRESET [TARGET...]. Result: 2 when it cannot be configured, 3 when it does not build
+build_lane() {
+  local preset=$1 targets=()
   shift
-  if [ "${1:-}" = --target ]; then
-    while [ "$1" != -- ]; do
-      targets+=("$1")
-      shift
-    done
-    shift
-  fi
+  [ $# -eq 0 ] || targets=(--target "$@")
   say "lane $preset: configuring"
-  if ! configure "$preset" ${configure_options[@]+"${configure_options[@]}"}; then
-    fail_lane "$preset" "cmake could not configure it"
-    return
-  fi
+  configure "$preset" ${configure_options[@]+"${configure_options[@]}"} || return 2
   say "lane $preset: building, $jobs at a time"
-  if [ "${targets[*]}" != "--target none" ] && ! cmake --build --preset "$preset" --parallel "$jobs" "${targets[@]}" -- -k 0; then
-    fail_lane "$preset" "it does not build"
-    return
-  fi
-  say "lane $preset: testing, built after $((SECONDS - started)) s"
+  cmake --build --preset "$preset" --parallel "$jobs" ${targets[@]+"${targets[@]}"} -- -k 0 || return 3
+}
+
+# is_built LANE STATUS: whether build_lane has; a failure is counted.
+is_built() {
+  case $2 in
+    0) return 0 ;;
+    2) fail_lane "$1" "cmake could not configure it" ;;
+    3) fail_lane "$1" "it does not build" ;;
+    *) fail_lane "$1" "its build ended with $2" ;;
+  esac
+  return 1
+}
+
+# test_lane PRESET [CTEST ARGUMENT...]
+test_lane() {
+  local preset=$1 status=0 started=$SECONDS
+  shift
+  say "lane $preset: testing, after $SECONDS s"
   # One more than compile at a time: half of what the tests of processes take is waiting.
   ${under[@]+"${under[@]}"} ctest --preset "$preset" --parallel $((jobs + 1)) "$@" 2>&1 | tee "$scratch/output" || status=$?
   count "$preset" "$status" "$scratch/output"
-  say "lane $preset: $((SECONDS - started)) s"
+  say "lane $preset: tested in $((SECONDS - started)) s"
 }
 
 # sanitizer_starts SANITIZERS: some kernels, containers and sandboxes do not let one start at all; a program that does
@@ -142,58 +195,69 @@ sanitizer_starts() {
   return 1
 }
 
-run_sanitizer_lane() {
-  local preset=$1 sanitizers=$2
-  if ! sanitizer_starts "$sanitizers"; then
-    skip_lane "$preset" "an empty program built with -fsanitize=$sanitizers does not run here: $(tail -n 1 "$scratch/probe.log")"
-    return
-  fi
-  run_lane "$preset" --target suites -- --label-regex '^(unit|process)$'
+# test_sanitizer_lane PRESET STATUS SANITIZERS: STATUS is that of its build.
+test_sanitizer_lane() {
+  is_built "$1" "$2" || return 0
+  sanitizer_starts "$3" || true  # it has started before; for `under`
+  test_lane "$1" --label-regex '^(unit|process)$'
   under=()
 }
 
-run_clang_lane() {
-  if ! install_missing clang; then
-    skip_lane clang "no clang++ here"
-    return
-  fi
-  run_lane clang --target none -- --label-regex '^(compile_fail|concepts)$'
-}
-
-# run_script LANE COMMAND...: each check is a line of its own, "LANE/NAME: passed", "FAILED" or "SKIPPED: reason".
-run_script() {
-  local lane=$1 good bad left_out
-  shift
-  say "lane $lane"
-  "$@" 2>&1 | tee "$scratch/output" || true
-  good=$(grep -c "^$lane/.*: passed$" "$scratch/output") || true
-  bad=$(grep -c "^$lane/.*: FAILED$" "$scratch/output") || true
-  left_out=$(grep -c "^$lane/.*: SKIPPED: " "$scratch/output") || true
+# count_script LANE: each check is a line of its own, "LANE/NAME: passed", "FAILED" or "SKIPPED: reason".
+count_script() {
+  local lane=$1 output=$scratch/$1.output good bad left_out
+  cat "$output"
+  good=$(grep -c "^$lane/.*: passed$" "$output") || true
+  bad=$(grep -c "^$lane/.*: FAILED$" "$output") || true
+  left_out=$(grep -c "^$lane/.*: SKIPPED: " "$output") || true
   passed=$((passed + good))
   failed=$((failed + bad))
   skipped=$((skipped + left_out))
-  [ $((good + bad + left_out)) -gt 0 ] || fail_lane "$lane" "$1 has said nothing"
+  [ $((good + bad + left_out)) -gt 0 ] || fail_lane "$lane" "its script has said nothing"
   note "lane $lane: $good passed, $bad failed, $left_out skipped"
 }
 
-run_style_lane() {
-  install_missing clang-format-14 clang-tidy-14 || true
-  install_missing clang clang-16 clang-19 || true
-  run_script style tests/style/run.sh
+# run_checks LANE...: those that only compile and compare, one after the other. What each prints is in $scratch/LANE.output,
+# and its status in $scratch/LANE.status.
+run_checks() {
+  local lane status
+  for lane in "$@"; do
+    status=0
+    case $lane in
+      style) tests/style/run.sh || status=$? ;;
+      arm64) tests/arm64/run.sh build/release/tools/cohort || status=$? ;;
+      clang)
+        say "lane clang: configuring"
+        if configure clang; then
+          ctest --preset clang --parallel $((jobs + 1)) --label-regex '^(compile_fail|concepts)$' || status=$?
+        else
+          echo "cmake could not configure it"
+          status=2
+        fi
+        ;;
+    esac >"$scratch/$lane.output" 2>&1
+    echo "$status" >"$scratch/$lane.status"
+  done
 }
 
-run_arm64_lane() {
-  install_missing g++-aarch64-linux-gnu qemu-user || true
-  run_script arm64 tests/arm64/run.sh build/release/tools/cohort
+count_checks() {
+  local lane
+  for lane in "$@"; do
+    say "lane $lane"
+    if [ "$lane" = clang ]; then
+      cat "$scratch/clang.output"
+      count clang "$(cat "$scratch/clang.status")" "$scratch/clang.output"
+    else
+      count_script "$lane"
+    fi
+  done
 }
 
-# in_time MINUTES FUNCTION LANE...: if a lane that takes so long, as far as is known, will have ended in time
-in_time() {
-  if [ "$((SECONDS + $1 * 60))" -le $((minutes * 60)) ]; then
-    "${@:2}"
-  else
-    skip_lane "$3" "$((SECONDS / 60)) minutes have passed, it takes about $1, and --minutes $minutes was given"
-  fi
+# in_time MINUTES: whether what takes so long, as far as is known, will have ended in time
+in_time() { [ "$((SECONDS + $1 * 60))" -le $((minutes * 60)) ]; }
+
+too_late() {
+  skip_lane "$1" "$((SECONDS / 60)) minutes have passed, it would end about $2 later, and --minutes $minutes was given"
 }
 
 say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan style arm64 clang tsan'), $jobs at a time"
@@ -214,18 +278,76 @@ install_missing python3-venv || say "package/conan and launch/manifests will be 
 install_missing doxygen || say "docs/html will be skipped: no doxygen here"
 install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
 
-unit_tests=all
-if [ "$quick" = 0 ] && sanitizer_starts address,undefined; then unit_tests=optimised; fi
-under=()
-configure_options=("-DCOHORT_UNIT_TESTS=$unit_tests")
-run_lane release
-configure_options=()
+# What can start: an empty list is none of them.
+sanitized=()
 if [ "$quick" = 0 ]; then
-  run_sanitizer_lane asan address,undefined  # whatever the time: it has the other unit tests
-  in_time 6 run_style_lane style
-  in_time 4 run_arm64_lane arm64
-  in_time 4 run_clang_lane clang
-  in_time 34 run_sanitizer_lane tsan thread
+  for preset in asan tsan; do
+    sanitizers=thread
+    [ "$preset" = tsan ] || sanitizers=address,undefined
+    if sanitizer_starts "$sanitizers"; then
+      sanitized+=("$preset")
+    else
+      skip_lane "$preset" "an empty program built with -fsanitize=$sanitizers does not run here: $(tail -n 1 "$scratch/probe.log")"
+    fi
+    under=()
+  done
+fi
+starts() { [[ " ${sanitized[*]} " == *" $1 "* ]]; }
+
+status=0
+configure_options=(-DCOHORT_UNIT_TESTS=all)
+! starts asan || configure_options=(-DCOHORT_UNIT_TESTS=optimised)
+build_lane release || status=$?
+configure_options=()
+! starts asan || start_aside asan build_lane asan suites
+if is_built release "$status"; then test_lane release; fi
+
+status=0
+take_aside asan || status=$?
+# Those of style, arm64 and clang come first when there is not the time for all: tsan takes as long as all of them.
+checks_minutes=14
+tsan_minutes=34
+if starts tsan && in_time $((checks_minutes + tsan_minutes)); then start_aside tsan build_lane tsan suites; fi
+! starts asan || test_sanitizer_lane asan "$status" address,undefined  # whatever the time: it has the other unit tests
+
+if [ "$quick" = 0 ]; then
+  checks=()
+  for check in style:6 arm64:10 clang:14; do  # the minutes until it has ended
+    if ! in_time "${check#*:}"; then
+      too_late "${check%:*}" "${check#*:}"
+      continue
+    fi
+    case $check in
+      style:*)
+        install_missing clang-format-14 clang-tidy-14 || true
+        install_missing clang clang-16 clang-19 || true
+        ;;
+      arm64:*) install_missing g++-aarch64-linux-gnu qemu-user || true ;;
+      clang:*)
+        install_missing clang || {
+          skip_lane clang "no clang++ here"
+          continue
+        }
+        ;;
+    esac
+    checks+=("${check%:*}")
+  done
+
+  with_tsan=0
+  if starts tsan; then
+    if in_time $((checks_minutes + tsan_minutes)); then
+      with_tsan=1
+      status=0
+      take_aside tsan || status=$?
+    else
+      stop_aside tsan
+      too_late tsan $((checks_minutes + tsan_minutes))
+    fi
+  fi
+  start_aside checks run_checks ${checks[@]+"${checks[@]}"}
+  [ "$with_tsan" = 0 ] || test_sanitizer_lane tsan "$status" thread
+  take_aside checks || true
+  count_checks ${checks[@]+"${checks[@]}"}
 fi
 
 say "summary, after $SECONDS s"
