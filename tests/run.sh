@@ -306,7 +306,7 @@ status=0
 take_aside asan || status=$?
 # Those of style, arm64 and clang come first when there is not the time for all: tsan takes as long as all of them.
 checks_minutes=14
-tsan_minutes=34
+tsan_minutes=28
 if starts tsan && in_time $((checks_minutes + tsan_minutes)); then start_aside tsan build_lane tsan suites; fi
 ! starts asan || test_sanitizer_lane asan "$status" address,undefined  # whatever the time: it has the other unit tests
 
