@@ -2,6 +2,7 @@
 // The variables about the memory of one host, which the options of every backend with processes have alike.
 #pragma once
 
+#include <cohort/detail/printable.hpp>
 #include <cohort/error.hpp>
 #include <cohort/launch.hpp>
 
