@@ -6,13 +6,17 @@
 
 #include <dirent.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <numeric>
 #include <random>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -408,6 +412,37 @@ task<> one_group_fails(world_type world) {
   expect(co_await op == world.size(), "the world to go on");
 }
 
+// --- memory
+
+/// Collectives where memory is shared, registered or not, between messages over MPI; some ranks sleep until others come.
+task<> in_memory(world_type world) {
+  const char* const told = std::getenv("COHORT_SHM");
+  const bool shares = world.size() > 1 && (told == nullptr || std::string_view(told) != "0");
+  const auto ranks = static_cast<float>(world.size());
+  std::vector<float> v(600000);
+  const cohort::registration registered = world.register_memory(v);
+  expect(registered.active() == shares, "a buffer to be registered where memory is shared");
+  const int next = (world.rank() + 1) % world.size();
+  const int previous = (world.rank() + world.size() - 1) % world.size();
+  for (int turn = 0; turn < 4; ++turn) {
+    std::fill(v.begin(), v.end(), static_cast<float>(world.rank() + turn));
+    auto sum = world.all_reduce(v, cohort::sum{});
+    std::vector<int> out(5000, world.rank());
+    std::vector<int> in(5000, -1);
+    co_await world.exchange(out, cohort::to{next}, in, cohort::from{previous}, cohort::tag{turn});
+    co_await sum;
+    expect(in == std::vector<int>(5000, previous), "a message beside an operation in memory");
+    const float expected = ranks * (ranks - 1) / 2 + ranks * static_cast<float>(turn);
+    expect(v == std::vector<float>(v.size(), expected), "the sum of registered buffers");
+    if (world.rank() == turn % world.size()) std::this_thread::sleep_for(30ms);
+    co_await world.barrier();
+  }
+  auto half = co_await world.split(cohort::color{world.rank() % 2});
+  std::vector<int> small(3, 1);
+  co_await half.all_reduce(small, cohort::sum{});
+  expect(small == std::vector<int>(3, half.size()), "the sum of a group");
+}
+
 const part parts[] = {
     {"different_operations", different_operations},
     {"different_counts_by_native", different_counts_by_native},
@@ -427,6 +462,7 @@ const part parts[] = {
     {"begun_at_once", begun_at_once},
     {"groups", groups},
     {"one_group_fails", one_group_fails},
+    {"in_memory", in_memory},
 };
 
 }  // namespace

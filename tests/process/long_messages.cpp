@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: BSL-1.0
 // Long messages between ranks of one host, which both ends copy part by part: every length and cut, many at a time, a
 // sender that does something else or is stopped in the middle, and either end giving up.
+#include "../support/forbid_reading.hpp"
 #include "../support/processes.hpp"
 #include "fault_support.hpp"
 
 #include <doctest/doctest.h>
 
+#include <cohort/asio.hpp>
 #include <cohort/cohort.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace cohort;
@@ -191,6 +199,27 @@ task<int> dropped(world_type world, int who, int turns) {
   co_return 0;
 }
 
+/// On an io_context nobody looks at memory between two handlers: all room for the next part is told by a letter.
+boost::asio::awaitable<int> on_handlers_alone(world_type world) {
+  constexpr std::size_t n = 3000001;
+  const int other = 1 - world.rank();
+  for (std::uint32_t turn = 0; turn < 6; ++turn) {
+    const auto out = values(n + turn, 2 * turn + static_cast<std::uint32_t>(world.rank()));
+    std::vector<std::uint32_t> in(n + turn);
+    co_await world.exchange(out, to{other}, in, from{other}, tag{3});
+    support::expect(in == values(n + turn, 2 * turn + static_cast<std::uint32_t>(other)), "both ways, by handlers");
+  }
+  co_return 0;
+}
+
+int on_io_context(bool may_read) {
+  if (!may_read && !support::forbid_reading_of_others()) return 2;
+  boost::asio::io_context io;
+  auto code = boost::asio::co_spawn(io, on_handlers_alone(connect<cpu>(io)), boost::asio::use_future);
+  io.run();
+  return code.get();
+}
+
 }  // namespace
 
 TEST_CASE("long messages: every length, there and back and both ways") { on_ranks(2, all_lengths); }
@@ -224,6 +253,16 @@ TEST_CASE("long messages: either end drops its operation in the middle") {
       CAPTURE(who);
       CAPTURE(turns);
       on_ranks(2, [who, turns](world_type world) { return dropped(std::move(world), who, turns); });
+    }
+  }
+}
+
+TEST_CASE("long messages: on io_contexts, where their memory may be read and where not") {
+  for (const bool may_read : {true, false}) {
+    CAPTURE(may_read);
+    for (const auto& r : support::run_ranks(2, [may_read](int) { return on_io_context(may_read); })) {
+      INFO(support::describe(r));
+      CHECK(r.ok());
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Ranks of one host that share memory: buffers that are registered give the same results as others, whoever registered
 // his; what cannot be shared is carried by messages; the memory goes with its owners.
+#include "../support/forbid_reading.hpp"
 #include "../support/processes.hpp"
 #include "fault_support.hpp"
 
@@ -8,11 +9,7 @@
 
 #include <cohort/cohort.hpp>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -145,21 +142,9 @@ task<int> neighbours_on_a_page(communicator<cpu> world) {
   co_return 0;
 }
 
-/// As in a container that does not let processes read each other's memory.
-bool forbid_reading_of_others() {
-  sock_filter rules[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offsetof(seccomp_data, nr))),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{static_cast<unsigned short>(std::size(rules)), rules};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 /// One rank may not read the other's memory, the other may.
 task<int> without_reading(communicator<cpu> world) {
-  if (world.rank() == 1) support::expect(forbid_reading_of_others(), "a filter of system calls");
+  if (world.rank() == 1) support::expect(support::forbid_reading_of_others(), "a filter of system calls");
   const int other = 1 - world.rank();
   for (int again = 0; again < 4; ++again) {
     const std::vector<int> mine = input_of(world.rank() + again, 500000);

@@ -49,6 +49,7 @@ class neighbours {
     fenced_by_kernel_ = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
   }
 
+  [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] const host_address& address() const noexcept { return mine_; }
   [[nodiscard]] int descriptor() const noexcept { return mail_.descriptor(); }
 
@@ -186,10 +187,16 @@ class neighbours {
   /// About to wait in the kernel: from here on writers ring. What they wrote before is seen by looking once more.
   void fall_asleep(std::uint32_t waits_for = host_desk::for_anything) noexcept {
     desk_->asleep.store(waits_for, std::memory_order_relaxed);
-    if (fenced_by_kernel_) {
-      ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-    }
+    look_anew();
+  }
+  /// Orders what this rank has written before what it looks at next, against ranks that do it the other way round.
+  void look_anew() const noexcept {
+    if (fenced_by_kernel_) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
     std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  /// Nobody polls here: whoever makes room, or writes, rings.
+  [[nodiscard]] bool sleeps() const noexcept {
+    return desk_->asleep.load(std::memory_order_relaxed) != host_desk::awake;
   }
   void wake_up() noexcept { desk_->asleep.store(host_desk::awake, std::memory_order_relaxed); }
 

@@ -26,14 +26,15 @@ class shm_stream final : public byte_stream {
   [[nodiscard]] bool attached() const noexcept { return static_cast<bool>(in_); }
 
   [[nodiscard]] bool has_data() const noexcept { return in_ && in_.has_data(); }
-  [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return !out_ || out_.room() >= bytes; }
+  [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return room(bytes) >= bytes; }
 
   std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
     if (!out_ && !open_out(failure)) return 0;
     const std::size_t sent = out_.write(from);
     std::size_t wanted = 0;
     for (const piece& p : from) wanted += p.bytes;
-    if (sent < wanted) out_.head().full.store(1, std::memory_order_relaxed);
+    // Where it must be waited for, somebody has to say that there is room, be it this rank.
+    if (sent < wanted && room(1) > 0 && here_->sleeps()) here_->ring(here_->rank());
     wake();
     return sent;
   }
@@ -55,8 +56,14 @@ class shm_stream final : public byte_stream {
     return r ? &r.head().cursors[number] : nullptr;
   }
   [[nodiscard]] std::size_t room(std::size_t wanted) noexcept override {
-    const std::size_t there = out_ ? out_.room() : ring::capacity;
-    if (there < wanted) out_.head().full.store(1, std::memory_order_relaxed);
+    if (!out_) return ring::capacity;
+    std::size_t there = out_.room();
+    if (there >= wanted || out_.head().full.load(std::memory_order_relaxed) != 0) return there;
+    out_.head().full.store(1, std::memory_order_relaxed);
+    if (here_->sleeps()) {
+      here_->look_anew();
+      there = out_.room();
+    }
     return there;
   }
   [[nodiscard]] bool same_host() const noexcept override { return true; }
