@@ -98,8 +98,13 @@ class shared_segment {
   }
 
   /// Takes the place of other memory of this size; from then on whoever owned that owns this.
+  ///
+  /// Needs: its descriptor is open
   [[nodiscard]] bool move_to(std::byte* where) noexcept {
-    if (::mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, where) == MAP_FAILED) return false;
+    // Not mremap: under MPICH, whose UCX puts a function of its own in its place, the memory did not come to lie there.
+    constexpr int flags = MAP_SHARED | MAP_FIXED | MAP_POPULATE;
+    if (::mmap(where, bytes_, PROT_READ | PROT_WRITE, flags, fd_.get(), 0) == MAP_FAILED) return false;
+    ::munmap(data_, bytes_);
     data_ = nullptr;
     bytes_ = 0;
     return true;
