@@ -120,7 +120,8 @@ def markdown(options, rows, limits, trouble, seconds, about):
             "of one rank's input and output. `latency` is half a round trip, `bandwidth` the time of a message in a "
             "window of up to 64. `fastest peer / cohort` is the fastest peer's median over cohort's, with the quartiles of "
             "the rounds; Gloo has TCP alone. `registered` is cohort with the same buffers registered. `over ...` is cohort over that library, unchecked as MPI is "
-            "(`COHORT_MPI_CHECK=never`), and the last column its time over that of the same calls of MPI alone. `I` is MPI by "
+            "(`COHORT_MPI_CHECK=never`); in the tables of shared memory its collectives go through memory of cohort's own and "
+            "only its messages through MPI, in those of TCP all of it through MPI. The last column is its time over that of the same calls of MPI alone. `I` is MPI by "
             "the calls that return at once (MPI_Iallreduce, MPI_Isend and so on) and MPI_Test until they have ended, which is "
             "what an operation of cohort's replaces; MPI's blocking calls are often faster than its own of this kind.", ""]
     for transport, ranks in dict.fromkeys((r["transport"], r["ranks"]) for r in rows):

@@ -36,7 +36,7 @@ struct mpi_options {
   mpi_device_memory device_memory = mpi_device_memory::as_mpi_can;
 
   /// Collectives of ranks that are all on one host go through memory that they share, where each of them allows it:
-  /// faster than MPI, and checked whatever `check` says.
+  /// mostly faster than MPI, and checked whatever `check` says.
   bool shared_memory = true;
   /// Ranks of one machine with different ones are taken for ranks of different hosts.
   std::string host_id{};

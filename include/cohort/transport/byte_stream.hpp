@@ -39,10 +39,9 @@ class byte_stream {
   /// Numbers that both ends see and may change, for each direction: how far a long message has come.
   static constexpr std::size_t cursors = 64;
   /// Null where the ends share no memory.
-  [[nodiscard]] virtual std::atomic<std::uint64_t>* cursor(std::size_t, bool /*of what this end sends*/) noexcept {
-    return nullptr;
-  }
-  /// How many bytes `send` would take now, where `cursor` is not null. If fewer than that, whoever makes room wakes this
+  [[nodiscard]] virtual std::atomic<std::uint64_t>* outgoing_cursor(std::size_t) noexcept { return nullptr; }
+  [[nodiscard]] virtual std::atomic<std::uint64_t>* incoming_cursor(std::size_t) noexcept { return nullptr; }
+  /// How many bytes `send` would take now, where there are cursors. If fewer than that, whoever makes room wakes this
   /// rank up.
   [[nodiscard]] virtual std::size_t room(std::size_t) noexcept { return 0; }
 };

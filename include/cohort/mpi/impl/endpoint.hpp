@@ -120,10 +120,13 @@ inline bool mpi_endpoint::progress() {
   if (broken_) return moved;
   // Words in memory cost less to look at than MPI: while nothing else is waited for, MPI is asked more rarely.
   constexpr unsigned looks_a_question = 16;
+  constexpr unsigned looks_a_letter = 64;
   const bool in_mpi = !issued_.empty() || !outgoing_.empty() || !transfers_.empty();
-  if (!waits_.empty() && !in_mpi && ++turns_ % looks_a_question != 0) return moved;
+  if (!waits_.empty() && ++turns_ % looks_a_question != 0 && !in_mpi) return moved;
   try {
-    if (!waits_.empty() || (neighbours_ && neighbours_->has_waiting())) moved = neighbours_->collect() || moved;
+    // Letters are looked for by a system call, and are rare: they open windows.
+    const bool letter_due = !waits_.empty() && turns_ % looks_a_letter == 0;
+    if (letter_due || (neighbours_ && neighbours_->has_waiting())) moved = neighbours_->collect() || moved;
     // MPI moves a collective of its own only while it is asked about it: whoever waits here mostly waits for that.
     constexpr int questions = 16;
     for (int i = 0; i < questions && !moved && !issued_.empty(); ++i) moved = settle_natives();

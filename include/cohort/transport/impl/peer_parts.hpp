@@ -48,7 +48,7 @@ inline peer_connection::places peer_connection::range_of(std::span<const piece> 
 /// A cursor for a message that has its ticket; false when there is none free.
 inline bool peer_connection::take_cursor(const request& r) noexcept {
   const std::size_t number = part_cursor::number(r.ticket);
-  std::atomic<std::uint64_t>* const cursor = stream_->cursor(number, true);
+  std::atomic<std::uint64_t>* const cursor = stream_->outgoing_cursor(number);
   const std::uint64_t bit = std::uint64_t{1} << number;
   if (cursor == nullptr || (cursors_used_ & bit) != 0 || r.header.bytes >= part_cursor::rest) return false;
   cursors_used_ |= bit;
@@ -83,7 +83,7 @@ inline bool peer_connection::send_part(boost::system::error_code& failure) {
   if (room < needed) return false;
   const std::size_t part = std::min(o.total - o.sent, room - frame::size);
   std::uint64_t mine = part_cursor::word(r.ticket, o.sent);
-  std::atomic<std::uint64_t>& cursor = *stream_->cursor(part_cursor::number(r.ticket), true);
+  std::atomic<std::uint64_t>& cursor = *stream_->outgoing_cursor(part_cursor::number(r.ticket));
   if (!cursor.compare_exchange_strong(mine, part_cursor::word(r.ticket, o.sent + part), std::memory_order_acq_rel)) {
     ++head_;  // the receiver has the rest, and says so when it has read it
     return true;
@@ -197,7 +197,7 @@ inline bool peer_connection::read_rest(std::size_t index) {
   const piece first_here{into.front().data, 1};
   if (!stream_->read_peer({&first_there, 1}, {&first_here, 1})) return false;
   std::uint64_t known = part_cursor::word(o.ticket, o.come);
-  std::atomic<std::uint64_t>& cursor = *stream_->cursor(part_cursor::number(o.ticket), false);
+  std::atomic<std::uint64_t>& cursor = *stream_->incoming_cursor(part_cursor::number(o.ticket));
   if (!cursor.compare_exchange_strong(known, part_cursor::word(o.ticket, part_cursor::rest),
                                       std::memory_order_acq_rel)) {
     return false;

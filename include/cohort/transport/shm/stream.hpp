@@ -51,9 +51,12 @@ class shm_stream final : public byte_stream {
   void close() noexcept override {}
 
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{64} << 10; }
-  [[nodiscard]] std::atomic<std::uint64_t>* cursor(std::size_t number, bool outgoing) noexcept override {
-    const ring& r = outgoing ? out_ : in_;
-    return r ? &r.head().cursors[number] : nullptr;
+  [[nodiscard]] std::atomic<std::uint64_t>* outgoing_cursor(std::size_t number) noexcept override {
+    boost::system::error_code failure;  // which the send that follows meets again, and tells
+    return out_ || open_out(failure) ? &out_.head().cursors[number] : nullptr;
+  }
+  [[nodiscard]] std::atomic<std::uint64_t>* incoming_cursor(std::size_t number) noexcept override {
+    return in_ ? &in_.head().cursors[number] : nullptr;
   }
   [[nodiscard]] std::size_t room(std::size_t wanted) noexcept override {
     if (!out_) return ring::capacity;
