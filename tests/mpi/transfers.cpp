@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,6 +99,39 @@ task<> more_than_the_window(world_type world) {
   co_await end;
 }
 
+/// What a rank sent before it let a communicator go arrives, also at one that looks only when all of it is there; what
+/// comes after is an error.
+task<> sent_before_leaving(world_type world) {
+  auto copying = world.duplicate();
+  std::optional<world_type> copy(co_await copying);
+  constexpr int messages = 20;
+  if (world.rank() == 0) {
+    for (int i = 0; i < messages; ++i) {
+      const std::vector<int> out(static_cast<std::size_t>(10 + 40 * i), i);
+      auto op = copy->send(out, cohort::to{last(world)});
+      co_await op;
+    }
+    copy.reset();
+  }
+  // Of MPI's own: nobody has moved a message of cohort's meanwhile, but the sender.
+  expect(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "a barrier of MPI's");
+  if (world.rank() == last(world) && world.rank() != 0) {
+    std::vector<int> in(1000);
+    for (int i = 0; i < messages; ++i) {
+      auto op = copy->recv(in, cohort::from{0});
+      const auto got = co_await op;
+      expect(got.count == static_cast<std::size_t>(10 + 40 * i) && in[got.count - 1] == i,
+             "message " + std::to_string(i));
+    }
+    auto op = copy->recv(in, cohort::from{0});
+    auto check = fails(op, errc::peer_lost, {"rank 0", "has left 'world/copy'"});
+    co_await check;
+  }
+  copy.reset();
+  auto end = world.barrier();
+  co_await end;
+}
+
 // --- memory of a device, as far as there need be none
 
 static_assert(cohort::takes_device_memory(cohort::mpi_cuda_support::yes, cohort::mpi_device_memory::as_mpi_can));
@@ -161,6 +195,7 @@ const part parts[] = {
     {"long_sends_cross", long_sends_cross},
     {"long_send_to_one_who_left", long_send_to_one_who_left},
     {"more_than_the_window", more_than_the_window},
+    {"sent_before_leaving", sent_before_leaving},
     {"device_memory", device_memory},
 };
 

@@ -213,6 +213,7 @@ struct one_end : peer_connection_owner {
       static_cast<peer_connection_owner&>(*this), std::make_unique<memory_stream>(to_peer, from_peer, random), 1);
   request* waiting = nullptr;  // for whatever is announced
   std::string events{};
+  bool takes_notices = true;
 
   one_end() {
     to_peer.room = stripe_to_peer.room = std::size_t{1} << 24;
@@ -226,6 +227,10 @@ struct one_end : peer_connection_owner {
   void on_received(peer_connection&, request&) override { events += "received "; }
   void on_sent(request&) override { events += "sent "; }
   void on_goodbye(peer_connection&) override { events += "goodbye "; }
+  bool on_notice(peer_connection&, std::span<const std::byte> said) override {
+    if (takes_notices) events += "notice of " + std::to_string(said.size()) + " ";
+    return takes_notices;
+  }
   void on_lost(peer_connection& c, const boost::system::error_code&, const char* what) override {
     events += std::string("lost while ") + what;
     c.close();
@@ -388,6 +393,39 @@ TEST_CASE("stripes: a stream that ends without a goodbye is a loss, and so is on
     CHECK(c.b.losses == 1);
     CHECK(c.b.received.empty());
   }
+}
+
+TEST_CASE("connection: what an owner tells another's stays behind the messages before it") {
+  one_end e;
+  one_end other;
+  std::vector<std::byte> said(peer_connection::longest_notice, std::byte{7});
+  const piece parts[] = {{said.data(), 1000}, {said.data() + 1000, said.size() - 1000}};
+  request r;  // of no bytes
+  e.connection->send(r);
+  e.connection->tell(parts);
+  e.connection->tell({parts, 1});
+  e.connection->say_goodbye();
+  e.turn();
+  one_end::say(other.from_peer, std::vector(e.to_peer.bytes.begin(), e.to_peer.bytes.end()));
+  other.turn();
+  CHECK(e.events == "sent ");
+  CHECK(other.events == "message notice of 4096 notice of 1000 goodbye ");
+}
+
+TEST_CASE("connection: a notice of an impossible length, or to one who takes none, ends it") {
+  for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{4097}, std::uint64_t{1} << 40}) {
+    one_end e;
+    e.say(frame_kind::notice, 0, bytes);
+    e.turn();
+    CHECK(e.events == "lost while reading a notice of a length that none has");
+  }
+  one_end e;
+  e.takes_notices = false;
+  e.say(frame_kind::notice, 0, 8);
+  one_end::say(e.from_peer, std::vector<std::byte>(8));
+  e.turn();
+  CHECK(e.events == "lost while reading a notice, which nobody can have sent");
+  CHECK_FALSE(e.connection->open());
 }
 
 TEST_CASE("stripes: a peer that has left may end its first stream before the message that it left is here") {

@@ -6,10 +6,9 @@
 #include <cohort/collective/body.hpp>
 #include <cohort/messages/growing.hpp>
 #include <cohort/operation.hpp>
-#include <cohort/transport/cpu_transport.hpp>
+#include <cohort/transport/channel.hpp>
 #include <cohort/types.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -95,7 +94,7 @@ operation<Result> send_in_frame([[maybe_unused]] cohort::detail::ticket t, end w
 /// Result is void or `received`. A short message that can leave at once has left when this returns, and needs no frame.
 template <transport::message_transport Transport, class Result = void, class Bytes = borrowed_bytes>
 operation<Result> send(cohort::detail::ticket t, end what, Bytes kept = Bytes()) {
-  if constexpr (std::derived_from<Transport, transport::cpu_transport>) {
+  if constexpr (transport::prompt_transport<Transport>) {
     const group& g = *t.home;
     kept.place_in(what);
     auto& transport = static_cast<Transport&>(g.engine());
@@ -136,7 +135,7 @@ operation<received> receive_in_frame([[maybe_unused]] cohort::detail::ticket t, 
 /// A short message of one rank that is here, or comes within a moment, is received when this returns, without a frame.
 template <transport::message_transport Transport>
 operation<received> receive(cohort::detail::ticket t, const end& what) {
-  if constexpr (std::derived_from<Transport, transport::cpu_transport>) {
+  if constexpr (transport::prompt_transport<Transport>) {
     const group& g = *t.home;
     if (what.peer >= 0 && !what.any_tag && what.room.grow == nullptr && !t.chosen.stop.stop_possible()) {
       auto& transport = static_cast<Transport&>(g.engine());

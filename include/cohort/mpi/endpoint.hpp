@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The MPI transport: point-to-point messages with the library's own matching, so that every message is held against
-// its receive, over any MPI library; and the memory of one host for its ranks' collectives. Driven by whoever waits; no
-// thread. The bodies are in impl/.
+// its receive, over any MPI library; between ranks of one host, and in their collectives, in memory. Driven by whoever
+// waits; no thread. The bodies are in impl/.
 #pragma once
 
 #include <cohort/detail/byte_buffer.hpp>
@@ -11,10 +11,11 @@
 #include <cohort/mpi/native_turn.hpp>
 #include <cohort/mpi/packet.hpp>
 #include <cohort/mpi/reduction.hpp>
-#include <cohort/transport/arrival.hpp>
+#include <cohort/transport/connection_arrival.hpp>
 #include <cohort/transport/device_memory.hpp>
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/sharing_engine.hpp>
+#include <cohort/transport/shm/links.hpp>
 #include <cohort/transport/verdict.hpp>
 
 #include <array>
@@ -23,6 +24,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,7 +35,7 @@ namespace cohort::transport {
 /// tell; and cannot be left again.
 enum class native_check : bool { never, always };
 
-class mpi_endpoint final : public sharing_engine {
+class mpi_endpoint final : public sharing_engine, private peer_connection_owner {
  public:
   /// A message of this many bytes or fewer is sent at once, and copied where it arrives.
   static constexpr std::size_t eager_limit = 3968;
@@ -57,6 +59,9 @@ class mpi_endpoint final : public sharing_engine {
   [[nodiscard]] std::string host() const override { return host_; }
 
   void start(request& r);
+  /// As cpu_transport's: between ranks that share memory.
+  [[nodiscard]] bool send_now(int to, const envelope& header, const piece& payload);
+  [[nodiscard]] bool receive_now(int from, const envelope& expected, const piece& into, envelope& came);
   [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
   inline void withdraw(request& r) override;
   inline std::shared_ptr<const fault> report(fault f, const group& where) override;
@@ -154,6 +159,20 @@ class mpi_endpoint final : public sharing_engine {
   // memory
   void share_memory(const settings& wanted);
   void sleep_beside_memory(clock::time_point until);
+  // connections in memory: impl/links.hpp
+  [[nodiscard]] bool shares_memory_with(int peer) const noexcept { return pids_[static_cast<std::size_t>(peer)] != 0; }
+  [[nodiscard]] peer_connection* link_to(int peer);
+  [[nodiscard]] bool take_letters();
+  void drop(const early_message& m);
+  inline void on_message(peer_connection& c, const envelope& header) override;
+  inline void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) override;
+  inline bool on_notice(peer_connection& c, std::span<const std::byte> packet) override;
+  void on_received(peer_connection&, request& r) override { complete(r); }
+  void on_sent(request& r) override { complete(r); }
+  void on_goodbye(peer_connection&) override {}  // who leaves says so by a packet
+  inline void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
+  inline void on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
+  [[nodiscard]] bool copies_with_senders() noexcept override { return !how_to_wait().crowded(); }
 
   // messages
   void start_send(request& send);
@@ -233,6 +252,9 @@ class mpi_endpoint final : public sharing_engine {
   int next_tag_ = 1;  // 0 is that of headers
   std::vector<int> free_tags_{};
   matcher matcher_{};
+  shm_links links_{};
+  std::vector<long> pids_{};       // of the ranks that share memory with this one; 0 of others
+  bool all_share_memory_ = false;  // every rank of the world
 
   std::vector<std::byte> ring_{};
   std::array<MPI_Request, ring_size> arriving_{};
@@ -295,6 +317,7 @@ class mpi_endpoint final : public sharing_engine {
 
 #include <cohort/mpi/impl/endpoint.hpp>
 #include <cohort/mpi/impl/faults.hpp>
+#include <cohort/mpi/impl/links.hpp>
 #include <cohort/mpi/impl/memory.hpp>
 #include <cohort/mpi/impl/messages.hpp>
 #include <cohort/mpi/impl/native.hpp>

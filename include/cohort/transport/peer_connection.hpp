@@ -44,6 +44,8 @@ class peer_connection_owner {
   virtual void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) = 0;
   /// One of its stripes is lost, and is not to be replaced.
   virtual void on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) = 0;
+  /// What the other end's owner has said by `tell`. False: it can have nothing to say.
+  [[nodiscard]] virtual bool on_notice(peer_connection&, std::span<const std::byte>) { return false; }
   /// Whether a rank of this host that sends is likely to be on a core of its own, and this one looks at memory all the
   /// time while it waits: then both copy at once.
   [[nodiscard]] virtual bool copies_with_senders() noexcept { return false; }
@@ -53,6 +55,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
  public:
   /// Early messages may hold this many bytes of a receiver before their sender waits to be asked for more.
   static constexpr std::int64_t window = std::int64_t{4} << 20;
+  static constexpr std::size_t longest_notice = 4096;
 
   peer_connection(peer_connection_owner& owner, std::unique_ptr<byte_stream> stream, int peer)
       : owner_(&owner), stream_(std::move(stream)), peer_(peer), staging_(staging_bytes) {}
@@ -97,6 +100,10 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     enqueue_frame(frame_kind::goodbye, envelope{}, 0);
     if (stripes_ != nullptr) stripes_->say_goodbye();
   }
+  /// Says something to the other end's owner, behind all that was sent before.
+  ///
+  /// Needs: at most `longest_notice` bytes in all, and more than none
+  void tell(std::span<const piece> what);
   /// Takes the message at the front of the stream, if it is whole, short, and what is expected.
   ///
   /// Needs:  nobody else waits for it
@@ -170,7 +177,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     try_write();
   }
   [[nodiscard]] bool between_frames() const noexcept {
-    return open() && header_filled_ == 0 && payload_left_ == 0 && places_left_ == 0;
+    return open() && header_filled_ == 0 && payload_left_ == 0 && behind_left_ == 0;
   }
   [[nodiscard]] bool may_send_early(std::size_t bytes) const noexcept {
     if (bytes > stream_->eager_limit() || credit_ < cost_of(bytes)) return false;
@@ -198,6 +205,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] static places range_of(std::span<const piece> pieces, std::uint64_t first, std::uint64_t bytes);
   [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
                                                 std::span<const piece> into);
+  bool use_behind();
   void keep_places();
   bool consume(const std::byte* data, std::size_t bytes);
   bool begin_frame(const unsigned char* bytes);
@@ -263,12 +271,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   bool peer_has_left_ = false;
   bool over_ = false;
   bool stripes_sends_ = false;
-  std::size_t places_left_ = 0;  // bytes of an offer's list that are still to come
+  std::size_t behind_left_ = 0;  // bytes of a notice or of an offer's list that are still to come
+  bool notice_comes_ = false;
   request* target_ = nullptr;
   early_message* early_ = nullptr;
   std::unique_ptr<early_message> claimed_{};
   std::vector<piece> in_pieces_{};
-  std::vector<std::byte> places_bytes_{};
+  std::vector<std::byte> behind_{};  // what has come of them
 
   std::unique_ptr<stripe_set> stripes_{};
 };

@@ -34,6 +34,8 @@ class sharing_engine : public engine {
   /// Result: where this rank is to be found, which every other rank must be told
   /// Errors: io_error, out_of_memory
   [[nodiscard]] host_address open_memory(const std::string& host_id, bool wanted);
+  /// What the ranks have said `open_memory` gave them; of one that said nothing that can be read, nowhere.
+  [[nodiscard]] static std::vector<host_address> read_addresses(const std::vector<std::string>& said);
   /// Waits, from now on, as suits the ranks and the cores of this machine.
   void wait_beside(const std::vector<host_address>& all);
   /// A group whose members all share memory with each other gets its window.

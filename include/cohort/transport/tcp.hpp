@@ -4,11 +4,11 @@
 // caller's io_context everything runs from its handlers.
 #pragma once
 
-#include <cohort/transport/arrival.hpp>
+#include <cohort/transport/connection_arrival.hpp>
 #include <cohort/transport/cpu_transport.hpp>
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/peer_connection.hpp>
-#include <cohort/transport/shm/stream.hpp>
+#include <cohort/transport/shm/links.hpp>
 #include <cohort/transport/shm/window.hpp>
 #include <cohort/transport/tcp_congestion.hpp>
 #include <cohort/transport/tcp_doorway.hpp>
@@ -140,8 +140,6 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void note_hosts(group& g) const;
   void read_mail();
   peer& link_up(int rank);
-  bool move_links();
-  [[nodiscard]] bool neighbours_wait();
   [[nodiscard]] hello_verdict decide_incoming(const hello& h);
   [[nodiscard]] hello greeting_for(int rank) const;
   [[nodiscard]] std::string describe_peer(int rank) const;
@@ -199,8 +197,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   std::vector<peer> peers_{};
   std::vector<int> host_marks_{};  // of every rank; equal for those of one host
   int ranks_on_machine_ = 1;
-  std::vector<int> open_{};   // connected by sockets
-  std::vector<int> links_{};  // connected by memory
+  std::vector<int> open_{};  // connected by sockets
+  shm_links links_{};        // connected by memory
   matcher matcher_{};
   std::unique_ptr<tcp_monitor> monitor_{};
   unsigned turn_ = 0;

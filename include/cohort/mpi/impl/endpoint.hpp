@@ -15,7 +15,7 @@ namespace cohort::transport {
 namespace detail_mpi {
 
 // The library's version up to the patch level, and that of the messages below.
-inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 3;
+inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 4;
 
 [[nodiscard]] inline int rank_in(MPI_Comm comm) {
   int rank = 0;
@@ -95,6 +95,7 @@ inline mpi_endpoint::~mpi_endpoint() {
     MPI_Cancel(&r);
     MPI_Wait(&r, MPI_STATUS_IGNORE);
   }
+  for (const int r : links_.ranks()) links_.to(r).connection->close();
   bool quiet = issued_.empty() && !gave_up_;
   for (outgoing& o : outgoing_) {
     int done = 0;
@@ -121,12 +122,16 @@ inline bool mpi_endpoint::progress() {
   // Words in memory cost less to look at than MPI: while nothing else is waited for, MPI is asked more rarely.
   constexpr unsigned looks_a_question = 16;
   constexpr unsigned looks_a_letter = 64;
-  const bool in_mpi = !issued_.empty() || !outgoing_.empty() || !transfers_.empty();
-  if (!waits_.empty() && ++turns_ % looks_a_question != 0 && !in_mpi) return moved;
   try {
-    // Letters are looked for by a system call, and are rare: they open windows.
-    const bool letter_due = !waits_.empty() && turns_ % looks_a_letter == 0;
-    if (letter_due || (neighbours_ && neighbours_->has_waiting())) moved = neighbours_->collect() || moved;
+    if (!links_.empty()) moved = links_.move() || moved;
+    const bool in_mpi = !issued_.empty() || !outgoing_.empty() || !transfers_.empty() || !held_.empty();
+    const bool in_memory = !waits_.empty() || (all_share_memory_ && !links_.empty());
+    if (++turns_ % looks_a_question != 0 && in_memory && !in_mpi) {
+      if (moved) nap_ = std::chrono::microseconds{0};
+      return moved;
+    }
+    // Letters are looked for by a system call, and are rare: they open windows and connections.
+    if (neighbours_ && (turns_ % looks_a_letter == 0 || neighbours_->has_waiting())) moved = take_letters() || moved;
     // MPI moves a collective of its own only while it is asked about it: whoever waits here mostly waits for that.
     constexpr int questions = 16;
     for (int i = 0; i < questions && !moved && !issued_.empty(); ++i) moved = settle_natives();
@@ -168,7 +173,7 @@ inline void mpi_endpoint::sleep_until(clock::time_point until) {
     return;
   }
   // MPI has nothing that can be slept on together with other things: short naps, longer ones when nothing happens.
-  if (waits_.empty()) {
+  if (!neighbours_) {
     std::unique_lock lock(mutex_);
     rung_.wait_until(lock, std::min(until, now + nap_), [this] { return woken_; });
     woken_ = false;
@@ -201,7 +206,8 @@ inline void mpi_endpoint::group_added(group& g) {
 
 inline void mpi_endpoint::group_removed(group& g) {
   if (neighbours_) neighbours_->forget(g.context());
-  matcher_.forget(g.context(), [this](const early_message& m) { leave_unasked(m); });
+  for (const int r : links_.ranks()) links_.to(r).connection->forget(g.context());
+  matcher_.forget(g.context(), [this](const early_message& m) { drop(m); });
   verdicts_.erase(g.context());
   retirements& r = retired_[g.context()];
   r.own = true;
@@ -242,7 +248,11 @@ inline void mpi_endpoint::leave() {
 }
 
 inline bool mpi_endpoint::wait_until_all_left(clock::time_point deadline) {
-  const auto done = [this] { return broken_ || (ranks_left_ == size() && outgoing_.empty()); };
+  const auto all_sent = [this] {
+    return outgoing_.empty() && std::none_of(links_.ranks().begin(), links_.ranks().end(),
+                                             [this](int r) { return links_.to(r).connection->has_output(); });
+  };
+  const auto done = [&] { return broken_ || (ranks_left_ == size() && all_sent()); };
   drive_until([&] { return done() || (deadline != clock::time_point::max() && clock::now() >= deadline); });
   return done() && !broken_;
 }

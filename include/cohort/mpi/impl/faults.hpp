@@ -47,9 +47,12 @@ inline void mpi_endpoint::on_retired(int source, const mpi_packet& p, const mpi_
     return;
   }
   const bool any_source = others_retired(*g) && matcher_.awaits(p.context, -1, true);
-  const bool long_send = std::any_of(announced_.begin(), announced_.end(), [&](const announced& a) {
-    return a.send != nullptr && a.send->peer == source && a.send->header.context == p.context;
-  });
+  const bool long_send =
+      std::any_of(announced_.begin(), announced_.end(),
+                  [&](const announced& a) {
+                    return a.send != nullptr && a.send->peer == source && a.send->header.context == p.context;
+                  }) ||
+      (links_.to(source).memory != nullptr && links_.to(source).connection->awaits_grant(p.context, false));
   if (any_source || long_send || matcher_.awaits(p.context, source, true)) {
     report_mismatch(*g, -1, source, errc::peer_lost,
                     "rank " + std::to_string(g->rank_of(source)) +

@@ -8,6 +8,7 @@
 #include <cohort/mpi/endpoint.hpp>
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -43,6 +44,7 @@ namespace detail_mpi {
 }  // namespace detail_mpi
 
 inline void mpi_endpoint::share_memory(const settings& wanted) {
+  pids_.resize(static_cast<std::size_t>(size()), 0);
   if (size() == 1) return;
   host_address mine;
   try {
@@ -51,16 +53,12 @@ inline void mpi_endpoint::share_memory(const settings& wanted) {
     // The others are on their way into the calls below, and can do without this rank's memory.
     mine = open_memory(wanted.host_id, false);
   }
-  std::vector<host_address> all;
-  for (const std::string& text : detail_mpi::said_by_all(control_, mine.encode(), size())) {
-    detail::byte_reader from(text);
-    host_address a = host_address::decode(from);
-    all.push_back(from.complete() ? std::move(a) : host_address{});
-  }
+  std::vector<host_address> all = read_addresses(detail_mpi::said_by_all(control_, mine.encode(), size()));
   std::string seen;
   if (neighbours_) {
     wait_beside(all);
     detail::byte_writer to(seen);
+    to.number(static_cast<std::uint32_t>(::getpid()));
     // They all send at once: what takes seconds does not come.
     constexpr auto longest_meeting = std::chrono::seconds{10};
     for (const int r : neighbours_->meet(std::move(all), clock::now() + longest_meeting)) {
@@ -68,12 +66,21 @@ inline void mpi_endpoint::share_memory(const settings& wanted) {
     }
   }
   std::vector<std::vector<int>> seen_by;
+  std::vector<long> pids;
   for (const std::string& text : detail_mpi::said_by_all(control_, seen, size())) {
     detail::byte_reader from(text);
     std::vector<int>& ranks = seen_by.emplace_back();
+    pids.push_back(from.left() > 0 ? static_cast<long>(from.number<std::uint32_t>()) : 0);
     while (from.left() > 0 && from.good()) ranks.push_back(static_cast<int>(from.number<std::uint32_t>()));
   }
-  if (neighbours_) neighbours_->agree(seen_by);
+  // Memory of a device goes to MPI as it is, where that takes it: then all messages do, in one order.
+  int device = takes_device_memory_ ? 1 : 0;
+  detail::check_mpi(MPI_Allreduce(MPI_IN_PLACE, &device, 1, MPI_INT, MPI_MAX, control_), "MPI_Allreduce");
+  if (!neighbours_) return;
+  neighbours_->agree(seen_by);
+  if (device != 0) return;
+  for (const int r : neighbours_->sharing()) pids_[static_cast<std::size_t>(r)] = pids[static_cast<std::size_t>(r)];
+  all_share_memory_ = static_cast<int>(neighbours_->sharing().size()) + 1 == size();
 }
 
 /// A letter ends the sleep at once; a message of MPI's is looked for after it.
@@ -83,10 +90,11 @@ inline void mpi_endpoint::sleep_beside_memory(clock::time_point until) {
     beside_memory_ = asleep;
     return std::exchange(woken_, false);
   };
+  if (links_.read_all_overdue()) return;
   fall_asleep();
   const bool woken = now_asleep(true);
   const auto left = std::chrono::nanoseconds(until - clock::now());
-  if (!woken && !waits_.any_reached() && left.count() > 0) {
+  if (!woken && !waits_.any_reached() && !links_.any_ready() && left.count() > 0) {
     pollfd mail{neighbours_->descriptor(), POLLIN, 0};
     constexpr std::int64_t second = 1000000000;
     const timespec limit{static_cast<time_t>(left.count() / second), static_cast<long>(left.count() % second)};
@@ -94,7 +102,7 @@ inline void mpi_endpoint::sleep_beside_memory(clock::time_point until) {
   }
   (void)now_asleep(false);
   neighbours_->wake_up();
-  (void)neighbours_->collect();
+  (void)take_letters();
 }
 
 }  // namespace cohort::transport

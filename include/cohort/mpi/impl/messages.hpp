@@ -57,6 +57,13 @@ inline void mpi_endpoint::refuse_departed(const request& r) {
 // --- sending -----------------------------------------------------------------------------------------------
 
 inline void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* pieces, std::size_t n) {
+  // Behind what was sent in memory. A failure makes a connection if there is none: later ones must not overtake it.
+  const bool first = p.what == static_cast<std::uint8_t>(mpi_packet::kind::fault);
+  if (peer_connection* const c = first ? link_to(peer) : links_.to(peer).connection.get(); c != nullptr && c->open()) {
+    std::vector<piece> whole{{reinterpret_cast<std::byte*>(const_cast<mpi_packet*>(&p)), sizeof p}};
+    whole.insert(whole.end(), pieces, pieces + n);
+    return c->tell(whole);
+  }
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < n; ++i) bytes += pieces[i].bytes;
   outgoing o;
@@ -87,6 +94,7 @@ inline void mpi_endpoint::post(int peer, mpi_packet p, const void* data, std::si
 
 inline void mpi_endpoint::start_send(request& send) {
   if (has_retired(send.header.context, send.peer)) return refuse_departed(send);
+  if (peer_connection* const c = link_to(send.peer); c != nullptr && c->open()) return c->send(send);
   if (send.header.bytes <= eager_limit) {
     post(send.peer, mpi_packet::of(mpi_packet::kind::eager, send.header), send.pieces, send.piece_count);
     return complete(send);
@@ -130,14 +138,15 @@ inline void mpi_endpoint::start_probe(request& probe) {
 }
 
 inline void mpi_endpoint::start_receive(request& receive) {
-  const std::unique_ptr<early_message> early = matcher_.take_early(receive);
+  std::unique_ptr<early_message> early = matcher_.take_early(receive);
   if (early == nullptr) return start_posted(receive);
   if (auto wrong = accept_delivery(receive.owner->owner->home(), early->header, receive)) {
-    leave_unasked(*early);
+    drop(*early);
     return refuse(receive, early->header.source, wrong->code, std::move(wrong->text));
   }
   receive.header = early->header;
-  if (early->origin != nullptr) return listen(receive, early->header.source, static_cast<int>(early->ticket), true);
+  if (early->origin == this) return listen(receive, early->header.source, static_cast<int>(early->ticket), true);
+  if (early->origin != nullptr) return take_early(*this, receive, std::move(early));
   if (early->header.bytes > eager_limit) return grant(receive, early->header.source, early->ticket);
   put(receive, early->payload.data(), static_cast<std::size_t>(early->header.bytes));
   scratch().give_back(std::move(early->payload));

@@ -128,7 +128,7 @@ inline void mpi_endpoint::on_follows(const envelope& header, int tag) {
 
 /// Of a message that was announced there is nothing to do: nobody asks for it.
 inline void mpi_endpoint::leave_unasked(const early_message& m) {
-  if (m.origin == nullptr || broken_) return;
+  if (m.origin != this || broken_) return;
   const auto tag = static_cast<int>(m.ticket);
   unasked_.push_back({m.header.source, tag, static_cast<std::size_t>(m.header.bytes)});
   mpi_packet p = mpi_packet::of(mpi_packet::kind::unwanted);
@@ -172,7 +172,7 @@ inline void mpi_endpoint::begin_receive(transfer t, int source, int tag) {
 // If it is not here, a receive has it already, or a sink.
 inline void mpi_endpoint::recalled(int source, int tag) {
   const auto it = [&](const early_message& m) {
-    return m.origin != nullptr && m.header.source == source && static_cast<int>(m.ticket) == tag;
+    return m.origin == this && m.header.source == source && static_cast<int>(m.ticket) == tag;
   };
   std::size_t size = 0;
   bool here = false;
@@ -355,6 +355,8 @@ inline void mpi_endpoint::withdraw(request& r) {
     free_announced_.push_back(index);
   } else if (r.place == &transfers_) {
     let_go(static_cast<std::size_t>(r.ticket));
+  } else if (peer_connection* const c = links_.at(r.place); c != nullptr) {
+    c->withdraw(r);
   } else {
     give_up(*static_cast<native_turn*>(r.place));
   }

@@ -96,6 +96,17 @@ inline void peer_connection::send_at_once(request& r, const frame::bytes_type& h
   if (failure) lose(failure, "sending");
 }
 
+inline void peer_connection::tell(std::span<const piece> what) {
+  outgoing o;
+  for (const piece& p : what) o.own.insert(o.own.end(), p.data, p.data + p.bytes);
+  frame f;
+  f.kind = frame_kind::notice;
+  f.header.bytes = o.own.size();
+  o.header = f.encode();
+  o.total = frame::size + o.own.size();
+  enqueue(std::move(o));
+}
+
 /// Tells the peer where the bytes lie, so that it can copy them itself.
 inline void peer_connection::offer(request& r) {
   constexpr std::size_t place_bytes = 2 * sizeof(std::uint64_t);

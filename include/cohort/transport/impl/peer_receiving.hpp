@@ -162,13 +162,13 @@ inline bool peer_connection::try_read() {
 
 inline bool peer_connection::consume(const std::byte* data, std::size_t bytes) {
   while (bytes > 0 && open()) {
-    if (places_left_ > 0) {
-      const std::size_t part = std::min(places_left_, bytes);
-      places_bytes_.insert(places_bytes_.end(), data, data + part);
+    if (behind_left_ > 0) {
+      const std::size_t part = std::min(behind_left_, bytes);
+      behind_.insert(behind_.end(), data, data + part);
       data += part;
       bytes -= part;
-      places_left_ -= part;
-      if (places_left_ == 0) keep_places();
+      behind_left_ -= part;
+      if (behind_left_ == 0 && !use_behind()) return false;
       continue;
     }
     if (payload_left_ > 0) {
@@ -219,8 +219,17 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
                     "reading an offer of memory that is not on this host");
       }
       offered_.push_back({f.ticket, f.header, {}});
-      places_bytes_.clear();
-      places_left_ = f.places * 2 * sizeof(std::uint64_t);
+      behind_.clear();
+      behind_left_ = f.places * 2 * sizeof(std::uint64_t);
+      notice_comes_ = false;
+      return true;
+    case frame_kind::notice:
+      if (f.header.bytes == 0 || f.header.bytes > longest_notice) {
+        return lose(error_of(boost::system::errc::message_size), "reading a notice of a length that none has");
+      }
+      behind_.clear();
+      behind_left_ = static_cast<std::size_t>(f.header.bytes);
+      notice_comes_ = true;
       return true;
     case frame_kind::taken: {
       request* r = take(announced_, f.ticket);
@@ -284,11 +293,21 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
   return true;
 }
 
+/// All of what belongs to the last header is here.
+inline bool peer_connection::use_behind() {
+  if (!notice_comes_) {
+    keep_places();
+  } else if (!owner_->on_notice(*this, behind_) && open()) {
+    return lose(error_of(boost::system::errc::invalid_argument), "reading a notice, which nobody can have sent");
+  }
+  return open();
+}
+
 inline void peer_connection::keep_places() {
   offered& last = offered_.back();
-  const auto* const b = reinterpret_cast<const unsigned char*>(places_bytes_.data());
+  const auto* const b = reinterpret_cast<const unsigned char*>(behind_.data());
   std::uint64_t total = 0;
-  for (std::size_t at = 0; at < places_bytes_.size(); at += 2 * sizeof(std::uint64_t)) {
+  for (std::size_t at = 0; at < behind_.size(); at += 2 * sizeof(std::uint64_t)) {
     const auto address = detail::get_little<std::uint64_t>(b + at);
     const auto bytes = detail::get_little<std::uint64_t>(b + at + sizeof(std::uint64_t));
     // Only ever handed to the kernel, together with the peer's process number.

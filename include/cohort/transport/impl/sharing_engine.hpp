@@ -77,6 +77,16 @@ COHORT_DECL host_address sharing_engine::open_memory(const std::string& host_id,
   return neighbours_->address();
 }
 
+COHORT_DECL std::vector<host_address> sharing_engine::read_addresses(const std::vector<std::string>& said) {
+  std::vector<host_address> all;
+  for (const std::string& text : said) {
+    detail::byte_reader from(text);
+    host_address a = host_address::decode(from);
+    all.push_back(from.complete() ? std::move(a) : host_address{});
+  }
+  return all;
+}
+
 COHORT_DECL void sharing_engine::wait_beside(const std::vector<host_address>& all) {
   const core_share share = core_share::of(all[static_cast<std::size_t>(rank())], all);
   // Each look at a socket is a call of the kernel's, so that thousands of them are no way to wait.

@@ -97,7 +97,7 @@ inline void tcp_transport::leave() {
   if (std::exchange(left_, true)) return;
   if (neighbours_ && joined_) read_mail();
   std::vector<int> connected = open_;
-  connected.insert(connected.end(), links_.begin(), links_.end());
+  connected.insert(connected.end(), links_.ranks().begin(), links_.ranks().end());
   for (const int r : connected) {
     peer_of(r).connection->say_goodbye();
     arm_write(r);
@@ -277,7 +277,7 @@ inline void tcp_transport::on_lost(peer_connection& c, const boost::system::erro
   if (p.state == link::lost) return c.close();  // a stripe was lost first
   p.state = link::lost;
   open_.erase(std::remove(open_.begin(), open_.end(), c.peer()), open_.end());
-  links_.erase(std::remove(links_.begin(), links_.end(), c.peer()), links_.end());
+  links_.remove(c.peer());
   c.close();
   drop_lanes(p);
   if (p.left || c.peer_has_left()) return check_departed(c.peer());
@@ -324,7 +324,7 @@ inline bool tcp_transport::is_gone(int rank_of_peer) const {
 inline void tcp_transport::check_departed(int rank_of_peer) {
   if (peer& p = peer_of(rank_of_peer); p.left && neighbours_) {
     read_mail();
-    if (p.memory != nullptr && p.state == link::open && p.memory->has_data()) (void)move_links();
+    if (p.memory != nullptr && p.state == link::open && p.memory->has_data()) (void)links_.move();
   }
   if (!is_gone(rank_of_peer)) return;
   const std::vector<group*> all = groups();
@@ -361,7 +361,7 @@ inline bool tcp_transport::progress() {
   // Few connections are asked directly; many cost less through the reactor.
   constexpr std::size_t direct_limit = 4;
   bool moved = waits_.look(*this);
-  if (!links_.empty()) moved = move_links() || moved;
+  if (!links_.empty()) moved = links_.move() || moved;
   bool striping = false;
   if (open_.size() <= direct_limit) {
     for (std::size_t i = 0; i < open_.size(); ++i) {
@@ -391,15 +391,9 @@ inline void tcp_transport::sleep_until(clock::time_point until) {
     io_->run_one_until(limit);
     return;
   }
-  // Whoever sends in parts may not go on before this rank would wake up: what it can read itself it reads now.
-  for (const int r : links_) {
-    const peer& p = peer_of(r);
-    if (!p.connection->waits_for_parts() || p.memory->has_data()) continue;
-    const std::shared_ptr<peer_connection> c = p.connection;
-    if (c->read_overdue(true)) return;
-  }
+  if (links_.read_all_overdue()) return;
   fall_asleep();
-  if (!neighbours_wait()) io_->run_one_until(limit);
+  if (!waits_.any_reached() && !links_.any_ready()) io_->run_one_until(limit);
   if (own_io_) neighbours_->wake_up();
 }
 
@@ -477,11 +471,7 @@ inline void tcp_transport::group_removed(group& g) {
   for (const peer& p : peers_) {
     if (p.connection) p.connection->forget(g.context());
   }
-  matcher_.forget(g.context(), [](const early_message& m) {
-    auto* const from = static_cast<peer_connection*>(m.origin);
-    // Its space belongs to the sender again, although nobody has asked for it.
-    if (from != nullptr && from->open() && m.ticket == 0 && m.arrived == m.header.bytes) from->return_credit(m.arrived);
-  });
+  matcher_.forget(g.context(), drop_early);
 }
 
 }  // namespace cohort::transport

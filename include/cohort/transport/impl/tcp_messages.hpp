@@ -114,21 +114,9 @@ inline void tcp_transport::start_receive(request& receive) {
     complete(receive);
     return;
   }
-  peer_connection* const from = static_cast<peer_connection*>(early->origin);
-  receive.header = early->header;
-  if (early->ticket != 0) {
-    from->grant(receive, early->ticket);
-    arm_write(from->peer());
-    return;
-  }
-  if (early->arrived < early->header.bytes) {
-    from->claim(std::move(early), receive);
-    return;
-  }
-  scatter_into(receive, 0, early->payload.data(), early->arrived);
-  if (from != nullptr && from->open()) from->return_credit(early->arrived);
-  scratch().give_back(std::move(early->payload));
-  complete(receive);
+  const int from = early->origin != nullptr ? early->header.source : rank();
+  take_early(*this, receive, std::move(early));
+  if (from != rank()) arm_write(from);
 }
 
 inline void tcp_transport::withdraw(request& r) {
@@ -150,32 +138,12 @@ inline void tcp_transport::withdraw(request& r) {
 inline void tcp_transport::entered(const call& c) { static_cast<void>(contradicts_early(*this, matcher_, c)); }
 
 inline void tcp_transport::on_message(peer_connection& c, const envelope& header) {
-  if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr) {
-    receive->place = &c;
-    c.land_in(*receive);
-    return;
-  }
-  // Nobody will ask for it any more: its bytes are read and forgotten.
-  if (const group* const g = find(header.context); g != nullptr && g->failure()) return;
-  auto early = std::make_unique<early_message>();
-  early->header = header;
-  early->origin = &c;
-  early->payload = scratch().take(static_cast<std::size_t>(header.bytes));
-  c.land_in(keep_early(*this, matcher_, std::move(early)));
+  take_message(*this, matcher_, c, header);
 }
 
 inline void tcp_transport::on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) {
-  if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr) {
-    c.grant(*receive, ticket);
-    arm_write(c.peer());
-    return;
-  }
-  if (const group* const g = find(header.context); g != nullptr && g->failure()) return;
-  auto early = std::make_unique<early_message>();
-  early->header = header;
-  early->origin = &c;
-  early->ticket = ticket;
-  keep_early(*this, matcher_, std::move(early));
+  take_announced(*this, matcher_, c, header, ticket);
+  arm_write(c.peer());
 }
 
 inline void tcp_transport::on_received(peer_connection&, request& r) { complete(r); }

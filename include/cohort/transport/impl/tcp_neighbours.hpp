@@ -21,12 +21,7 @@ inline std::string tcp_transport::open_host() {
 
 inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::string>& what_they_said,
                                                        clock::time_point until) {
-  std::vector<host_address> all;
-  for (const std::string& text : what_they_said) {
-    detail::byte_reader from(text);
-    host_address a = host_address::decode(from);
-    all.push_back(from.complete() ? std::move(a) : host_address{});
-  }
+  std::vector<host_address> all = read_addresses(what_they_said);
   // A rank that shares no memory is a host of its own, for itself as for all others.
   std::unordered_map<std::string_view, int> first_on;
   for (const host_address& a : all) {
@@ -71,57 +66,24 @@ inline void tcp_transport::watch_mail() {
 
 inline void tcp_transport::read_mail() {
   (void)neighbours_->collect();
-  const auto is_link = [](const letter& l) { return l.kind == letter_kind::link; };
-  while (std::optional<received_letter> l = neighbours_->take(is_link)) {
-    peer& p = link_up(l->text.from);
-    if (p.memory == nullptr || p.memory->attached()) continue;
-    try {
-      p.memory->attach(std::move(l->enclosed));
-    } catch (const error& e) {
-      suspect(l->text.from, "rank " + std::to_string(rank()) + " cannot use the memory that rank " +
-                                std::to_string(l->text.from) + " shares: " + e.what());
-    }
-  }
+  shm_links::take_rings(
+      *neighbours_, [this](int r) { return link_up(r).memory; },
+      [this](int r, const error& e) {
+        suspect(r, "rank " + std::to_string(rank()) + " cannot use the memory that rank " + std::to_string(r) +
+                       " shares: " + e.what());
+      });
 }
 
-// The connection to a rank of this host; the ring in either direction is made by whoever writes to it.
+// The connection to a rank of this host.
 inline tcp_transport::peer& tcp_transport::link_up(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
   if (p.state != link::none) return p;
-  auto stream = std::make_unique<shm_stream>(*neighbours_, rank_of_peer, p.address.pid);
-  p.memory = stream.get();
-  p.connection =
-      std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this), std::move(stream), rank_of_peer);
-  links_.push_back(rank_of_peer);
+  const shm_links::link& l =
+      links_.open(*neighbours_, static_cast<peer_connection_owner&>(*this), rank_of_peer, p.address.pid);
+  p.memory = l.memory;
+  p.connection = l.connection;
   opened(rank_of_peer);
   return p;
-}
-
-inline bool tcp_transport::move_links() {
-  bool moved = false;
-  for (std::size_t i = 0; i < links_.size(); ++i) {
-    const peer& p = peer_of(links_[i]);
-    const bool writes = p.connection->has_output() && p.memory->has_room(p.connection->room_needed());
-    const bool reads = p.memory->has_data();
-    if (!writes && !reads && !p.connection->waits_for_parts()) continue;
-    const std::shared_ptr<peer_connection> c = p.connection;
-    if (writes) moved = c->try_write() || moved;
-    if (reads && c->open()) {
-      moved = c->try_read() || moved;
-    } else if (c->open()) {
-      moved = c->read_overdue(false) || moved;
-    }
-  }
-  return moved;
-}
-
-// Whether a rank of this host has written something that this one has not seen.
-inline bool tcp_transport::neighbours_wait() {
-  if (waits_.any_reached()) return true;
-  return std::any_of(links_.begin(), links_.end(), [this](int r) {
-    const peer& p = peer_of(r);
-    return p.memory->has_data() || (p.connection->has_output() && p.memory->has_room(p.connection->room_needed()));
-  });
 }
 
 inline void tcp_transport::note_hosts(group& g) const {

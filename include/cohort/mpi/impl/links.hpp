@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of mpi/endpoint.hpp: messages between ranks that share memory, which go through it as on the cpu backend. What one
+// rank tells another about communicators goes the same way once there is one, so that it stays behind the messages in front
+// of it.
+#pragma once
+
+#include <cohort/mpi/endpoint.hpp>
+
+#include <string>
+
+namespace cohort::transport {
+
+/// The connection to another rank, made when there is none yet; null to one that does not share memory.
+inline peer_connection* mpi_endpoint::link_to(int peer) {
+  if (const shm_links::link& l = links_.to(peer); l.memory != nullptr) return l.connection.get();
+  if (!shares_memory_with(peer)) return nullptr;
+  return links_
+      .open(*neighbours_, static_cast<peer_connection_owner&>(*this), peer, pids_[static_cast<std::size_t>(peer)])
+      .connection.get();
+}
+
+inline bool mpi_endpoint::send_now(int to, const envelope& header, const piece& payload) {
+  if (broken_ || !shares_memory_with(to) || has_retired(header.context, to)) return false;
+  peer_connection& c = *link_to(to);
+  return c.open() && c.send_now(header, payload);
+}
+
+inline bool mpi_endpoint::receive_now(int from, const envelope& expected, const piece& into, envelope& came) {
+  const shm_links::link& l = links_.to(from);
+  if (l.memory == nullptr || !l.connection->open() || !how_to_wait().looks_briefly()) return false;
+  if (!matcher_.idle(expected.context)) return false;
+  return how_to_wait().briefly([&l] { return l.memory->has_data(); }) &&
+         l.connection->receive_now(expected, into, came);
+}
+
+/// Reads what has come to this rank's socket: rings, which are connections, and what windows wait for.
+inline bool mpi_endpoint::take_letters() {
+  const bool any = neighbours_->collect();
+  shm_links::take_rings(
+      *neighbours_,
+      [this](int r) -> shm_stream* {
+        peer_connection* const c = link_to(r);
+        return c != nullptr && c->open() ? links_.to(r).memory : nullptr;
+      },
+      [this](int r, const error& e) {
+        mpi_failed("it cannot use the memory that rank " + std::to_string(r) + " shares: " + e.what());
+      });
+  return any;
+}
+
+inline void mpi_endpoint::on_message(peer_connection& c, const envelope& header) {
+  take_message(*this, matcher_, c, header);
+}
+
+inline void mpi_endpoint::on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) {
+  take_announced(*this, matcher_, c, header, ticket);
+}
+
+inline bool mpi_endpoint::on_notice(peer_connection& c, std::span<const std::byte> packet) {
+  handle(c.peer(), packet.data(), packet.size());
+  return true;
+}
+
+inline void mpi_endpoint::on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {
+  links_.remove(c.peer());
+  c.close();
+  if (left_[static_cast<std::size_t>(c.peer())]) return;
+  fault f;
+  f.code = errc::protocol_error;
+  f.culprit = c.peer();
+  f.reporter = rank();
+  f.text = "the connection in memory between rank " + std::to_string(rank()) + " and rank " + std::to_string(c.peer()) +
+           " was lost while " + what + ": " + why.message();
+  spread(f);
+}
+
+// Memory has no stripes.
+inline void mpi_endpoint::on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {
+  on_lost(c, why, what);
+}
+
+/// A message that nobody has asked for, of a communicator that is gone.
+inline void mpi_endpoint::drop(const early_message& m) {
+  if (m.origin == this) return leave_unasked(m);
+  drop_early(m);
+}
+
+}  // namespace cohort::transport

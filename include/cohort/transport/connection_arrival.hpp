@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSL-1.0
+// What becomes of a message that comes over a connection: into the buffer of its receive, or kept until that is posted.
+// Between arrival.hpp and peer_connection.hpp; used by the transports that own connections.
+#pragma once
+
+#include <cohort/transport/arrival.hpp>
+#include <cohort/transport/peer_connection.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace cohort::transport {
+
+/// Its header is here: says where its bytes go.
+inline void take_message(engine& e, matcher& posted, peer_connection& c, const envelope& header) {
+  if (request* const receive = match_arrival(e, posted, header); receive != nullptr) {
+    receive->place = &c;
+    c.land_in(*receive);
+    return;
+  }
+  // Nobody will ask for it any more: its bytes are read and forgotten.
+  if (const group* const g = e.find(header.context); g != nullptr && g->failure()) return;
+  auto early = std::make_unique<early_message>();
+  early->header = header;
+  early->origin = &c;
+  early->payload = e.scratch().take(static_cast<std::size_t>(header.bytes));
+  c.land_in(keep_early(e, posted, std::move(early)));
+}
+
+/// It waits at its sender to be asked for.
+inline void take_announced(engine& e, matcher& posted, peer_connection& c, const envelope& header,
+                           std::uint64_t ticket) {
+  if (request* const receive = match_arrival(e, posted, header); receive != nullptr) return c.grant(*receive, ticket);
+  if (const group* const g = e.find(header.context); g != nullptr && g->failure()) return;
+  auto early = std::make_unique<early_message>();
+  early->header = header;
+  early->origin = &c;
+  early->ticket = ticket;
+  keep_early(e, posted, std::move(early));
+}
+
+/// Gives a receive a message that came before it.
+///
+/// Needs: the two agree; `early->origin` is a connection, or null and all of it is here
+inline void take_early(engine& e, request& receive, std::unique_ptr<early_message> early) {
+  peer_connection* const from = static_cast<peer_connection*>(early->origin);
+  receive.header = early->header;
+  if (early->ticket != 0) return from->grant(receive, early->ticket);
+  if (early->arrived < early->header.bytes) return from->claim(std::move(early), receive);
+  scatter_into(receive, 0, early->payload.data(), early->arrived);
+  if (from != nullptr && from->open()) from->return_credit(early->arrived);
+  e.scratch().give_back(std::move(early->payload));
+  e.complete(receive);
+}
+
+/// Nobody has asked for it, and nobody will: its space belongs to the sender again.
+inline void drop_early(const early_message& m) {
+  auto* const from = static_cast<peer_connection*>(m.origin);
+  if (from != nullptr && from->open() && m.ticket == 0 && m.arrived == m.header.bytes) from->return_credit(m.arrived);
+}
+
+}  // namespace cohort::transport
