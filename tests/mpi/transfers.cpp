@@ -3,11 +3,13 @@
 // order, or never; and memory of a device, as far as there need be none. Run by mpirun with the name of a part.
 #include "parts.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -93,6 +95,50 @@ task<> more_than_the_window(world_type world) {
         const auto got = co_await op;
         expect(got.count == seen.count && in.front() == i && in[got.count - 1] == i, "message " + std::to_string(i));
       }
+    }
+  }
+  auto end = world.barrier();
+  co_await end;
+}
+
+/// Short messages may wait at a rank that has not asked for them, but not more of them than the window.
+task<> short_messages_unasked(world_type world) {
+  if (world.size() < 2) co_return;
+  constexpr std::size_t count = 1000;
+  constexpr int messages = 3000;
+  constexpr int turns = 2000;
+  const auto sum_of = [](const std::vector<int>& v) { return std::accumulate(v.begin(), v.end(), 0L); };
+  if (world.rank() == 0) {
+    std::vector<std::vector<int>> out;
+    std::vector<cohort::operation<>> sends;
+    for (int i = 0; i < messages; ++i) out.emplace_back(count, i);
+    for (const auto& each : out) sends.push_back(world.send(each, cohort::to{1}));
+    for (int i = 0; i < turns; ++i) world.poll();
+    const auto gone = std::count_if(sends.begin(), sends.end(), [](const auto& op) { return op.ready(); });
+    const auto bytes = static_cast<std::size_t>(gone) * count * sizeof(int);
+    expect(bytes <= cohort::transport::mpi_endpoint::window, "no more than the window, found " + std::to_string(bytes));
+    expect(gone > 0, "short messages to leave unasked");
+    expect(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "a barrier of MPI's");
+    for (auto& op : sends) co_await op;
+  } else {
+    for (int i = 0; i < turns; ++i) world.poll();
+    expect(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "a barrier of MPI's");
+    for (int i = 0; i < messages && world.rank() == 1; ++i) {
+      std::vector<int> in(count, -1);
+      auto op = world.recv(in, cohort::from{0});
+      co_await op;
+      expect(sum_of(in) == static_cast<long>(count) * i, "message " + std::to_string(i));
+    }
+  }
+  // What they took is free again.
+  std::vector<int> small(count, 1);
+  for (int i = 0; i < messages && world.rank() < 2; ++i) {
+    if (world.rank() == 0) {
+      auto op = world.send(small, cohort::to{1});
+      co_await op;
+    } else {
+      auto op = world.recv(small, cohort::from{0});
+      co_await op;
     }
   }
   auto end = world.barrier();
@@ -195,6 +241,7 @@ const part parts[] = {
     {"long_sends_cross", long_sends_cross},
     {"long_send_to_one_who_left", long_send_to_one_who_left},
     {"more_than_the_window", more_than_the_window},
+    {"short_messages_unasked", short_messages_unasked},
     {"sent_before_leaving", sent_before_leaving},
     {"device_memory", device_memory},
 };

@@ -154,7 +154,7 @@ class host_staging {
   ///
   /// Result, Completes, Errors, Lifetime: as `through`
   /// Needs:     `call` makes one call of `world`, and nothing on the host looks into the buffers
-  /// Cost:      direct: the host waits for the stream; messages of at most 3968 bytes are copied by cudaMemcpy
+  /// Cost:      direct: the host waits for the stream; messages of at most 16320 bytes are copied by cudaMemcpy
   template <class Communicator, class Call, class... T>
   task<call_result<Call, T...>> messages(on where, const Communicator& world, Call call, staged_buffer<T>... buffers) {
     using transport_type = typename Communicator::backend_type::transport_type;

@@ -38,9 +38,9 @@ enum class native_check : bool { never, always };
 class mpi_endpoint final : public sharing_engine, private peer_connection_owner {
  public:
   /// A message of this many bytes or fewer is sent at once, and copied where it arrives.
-  static constexpr std::size_t eager_limit = 3968;
-  /// Without the check, longer messages follow their headers at once while a receiver has no more than this of one
-  /// sender's to ask for: what MPI keeps of them meanwhile is bounded, whatever it takes for short.
+  static constexpr std::size_t eager_limit = (std::size_t{16} << 10) - sizeof(mpi_packet);
+  /// So much may be on its way to a rank, or there, without having been asked for: of short messages, and without the check
+  /// of longer ones that follow their headers at once. What MPI or the receiver keeps of them meanwhile is bounded.
   static constexpr std::size_t window = std::size_t{4} << 20;
 
   struct settings {
@@ -196,6 +196,12 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void recalled(int source, int tag);
   [[nodiscard]] bool recall(const transfer& t) noexcept;
   void leave_unasked(const early_message& m);
+  // what short messages take of the receiver's memory
+  [[nodiscard]] static std::int64_t cost_of(std::size_t bytes) noexcept {
+    return static_cast<std::int64_t>(bytes + sizeof(mpi_packet));
+  }
+  void return_credit(int source, std::size_t bytes);
+  [[nodiscard]] bool nobody_asks(std::uint64_t context) const;
   [[nodiscard]] int take_tag();
   [[nodiscard]] bool owns_tag(const transfer& t) const noexcept { return t.receives != t.follows; }
   [[nodiscard]] MPI_Comm comm_of(const transfer& t) const noexcept { return t.follows ? control_ : data_; }
@@ -275,6 +281,8 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   std::vector<transfer> transfers_{};
   std::vector<MPI_Request> transfer_requests_{};
   std::vector<std::size_t> following_{};  // bytes on their way to each rank that it may not have asked for yet
+  std::vector<std::int64_t> credit_{};    // what short messages to each rank may still take
+  std::vector<std::int64_t> owed_{};      // what those of each rank have given free here
   std::vector<unasked> unasked_{};        // what follows a header whose communicator is gone here, or has failed
   std::vector<int> finished_{};
   std::vector<MPI_Status> statuses_{};

@@ -35,8 +35,9 @@ struct mpi_packet {
     comm_granted,
     comm_go,
     comm_made,  ///< see impl/native.hpp
+    credit,     ///< `other` bytes of what short messages may take are free again
   };
-  static constexpr std::uint8_t last = static_cast<std::uint8_t>(kind::comm_made);
+  static constexpr std::uint8_t last = static_cast<std::uint8_t>(kind::credit);
 
   std::uint8_t what = 0;
   std::uint8_t tagged = 0;

@@ -68,6 +68,8 @@ inline mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
   if (known != 0) greatest_tag_ = *static_cast<const int*>(limit);
   left_.resize(static_cast<std::size_t>(size()), false);
   following_.resize(static_cast<std::size_t>(size()), 0);
+  credit_.resize(static_cast<std::size_t>(size()), static_cast<std::int64_t>(window));
+  owed_.resize(static_cast<std::size_t>(size()), 0);
   ring_.resize(slot_bytes * ring_size);
   arriving_.fill(MPI_REQUEST_NULL);
   for (std::size_t& slot : taken_) slot = taken_count_++;

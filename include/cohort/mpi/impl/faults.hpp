@@ -62,7 +62,7 @@ inline void mpi_endpoint::on_retired(int source, const mpi_packet& p, const mpi_
 
 inline void mpi_endpoint::broadcast(const fault& f, const std::vector<int>& members) {
   if (broken_) return;
-  const std::size_t bytes = std::min(f.text.size(), eager_limit);
+  const std::size_t bytes = std::min(f.text.size(), peer_connection::longest_notice - sizeof(mpi_packet));
   for (const int member : members) {
     if (member == rank() || left_[static_cast<std::size_t>(member)]) continue;
     post(member, packet_of(f), f.text.data(), bytes);

@@ -79,10 +79,16 @@ inline void mpi_endpoint::on_stripe_lost(peer_connection& c, const boost::system
   on_lost(c, why, what);
 }
 
-/// A message that nobody has asked for, of a communicator that is gone.
+/// A message that nobody has asked for, of a communicator that is gone or has failed.
 inline void mpi_endpoint::drop(const early_message& m) {
   if (m.origin == this) return leave_unasked(m);
-  drop_early(m);
+  if (m.origin == &announced_) return;
+  if (m.origin != nullptr) return drop_early(m);
+  try {
+    return_credit(m.header.source, m.arrived);
+  } catch (const std::exception& e) {
+    mpi_failed(e.what());
+  }
 }
 
 }  // namespace cohort::transport

@@ -95,11 +95,14 @@ inline void mpi_endpoint::post(int peer, mpi_packet p, const void* data, std::si
 inline void mpi_endpoint::start_send(request& send) {
   if (has_retired(send.header.context, send.peer)) return refuse_departed(send);
   if (peer_connection* const c = link_to(send.peer); c != nullptr && c->open()) return c->send(send);
-  if (send.header.bytes <= eager_limit) {
+  const auto bytes = static_cast<std::size_t>(send.header.bytes);
+  std::int64_t& credit = credit_[static_cast<std::size_t>(send.peer)];
+  if (bytes <= eager_limit && credit >= cost_of(bytes)) {
+    credit -= cost_of(bytes);
     post(send.peer, mpi_packet::of(mpi_packet::kind::eager, send.header), send.pieces, send.piece_count);
     return complete(send);
   }
-  if (check_ == native_check::never && following_[static_cast<std::size_t>(send.peer)] + send.header.bytes <= window) {
+  if (check_ == native_check::never && following_[static_cast<std::size_t>(send.peer)] + bytes <= window) {
     return send_after_header(send);
   }
   announce(send);
@@ -146,11 +149,22 @@ inline void mpi_endpoint::start_receive(request& receive) {
   }
   receive.header = early->header;
   if (early->origin == this) return listen(receive, early->header.source, static_cast<int>(early->ticket), true);
+  if (early->origin == &announced_) return grant(receive, early->header.source, early->ticket);
   if (early->origin != nullptr) return take_early(*this, receive, std::move(early));
-  if (early->header.bytes > eager_limit) return grant(receive, early->header.source, early->ticket);
-  put(receive, early->payload.data(), static_cast<std::size_t>(early->header.bytes));
+  put(receive, early->payload.data(), early->arrived);
+  return_credit(early->header.source, early->arrived);
   scratch().give_back(std::move(early->payload));
   complete(receive);
+}
+
+/// A short message has been used, or never will be.
+inline void mpi_endpoint::return_credit(int source, std::size_t bytes) {
+  std::int64_t& owed = owed_[static_cast<std::size_t>(source)];
+  owed += cost_of(bytes);
+  if (owed < static_cast<std::int64_t>(window) / 4 || broken_ || left_[static_cast<std::size_t>(source)]) return;
+  mpi_packet p = mpi_packet::of(mpi_packet::kind::credit);
+  p.other = static_cast<std::uint64_t>(std::exchange(owed, 0));
+  post(source, p);
 }
 
 // --- what arrives ------------------------------------------------------------------------------------------
@@ -240,6 +254,12 @@ inline void mpi_endpoint::handle(int source, const std::byte* data, std::size_t 
     case kind::unwanted: return on_unwanted(source, static_cast<int>(p.other));
     case kind::grant: return on_grant(source, p);
     case kind::revoke: return on_revoke(source, p);
+    case kind::credit: {
+      std::int64_t& credit = credit_[static_cast<std::size_t>(source)];
+      constexpr auto most = static_cast<std::int64_t>(window);
+      credit = std::min(credit + static_cast<std::int64_t>(std::min<std::uint64_t>(p.other, window)), most);
+      return;
+    }
     case kind::fault:
       return note(std::make_shared<const fault>(fault_of(p, {reinterpret_cast<const char*>(payload), behind})));
     case kind::query: {
@@ -271,16 +291,24 @@ inline void mpi_endpoint::handle(int source, const std::byte* data, std::size_t 
   }
 }
 
+/// Whether the communicator has failed or is gone, so that what comes for it is not kept.
+inline bool mpi_endpoint::nobody_asks(std::uint64_t context) const {
+  if (const group* const g = find(context); g != nullptr) return g->failure() != nullptr;
+  const auto gone = retired_.find(context);
+  return gone != retired_.end() && gone->second.own;
+}
+
 inline void mpi_endpoint::on_eager(const envelope& header, const std::byte* data) {
   const auto bytes = static_cast<std::size_t>(header.bytes);
   if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr) {
     put(*receive, data, bytes);
+    return_credit(header.source, bytes);
     return complete(*receive);
   }
-  // Nobody will ask for it any more.
-  if (const group* const g = find(header.context); g != nullptr && g->failure()) return;
+  if (nobody_asks(header.context)) return return_credit(header.source, bytes);
   auto early = std::make_unique<early_message>();
   early->header = header;
+  early->arrived = bytes;
   early->payload = scratch().take(bytes);
   if (bytes > 0) std::memcpy(early->payload.data(), data, bytes);
   keep_early(*this, matcher_, std::move(early));
@@ -289,9 +317,10 @@ inline void mpi_endpoint::on_eager(const envelope& header, const std::byte* data
 inline void mpi_endpoint::on_announce(const envelope& header, std::uint64_t ticket) {
   if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr)
     return grant(*receive, header.source, ticket);
-  if (const group* const g = find(header.context); g != nullptr && g->failure()) return;
+  if (nobody_asks(header.context)) return;
   auto early = std::make_unique<early_message>();
   early->header = header;
+  early->origin = &announced_;
   early->ticket = ticket;
   keep_early(*this, matcher_, std::move(early));
 }

@@ -118,11 +118,7 @@ inline void mpi_endpoint::on_follows(const envelope& header, int tag) {
   early->header = header;
   early->origin = this;
   early->ticket = static_cast<std::uint64_t>(tag);
-  const group* const g = find(header.context);
-  const auto gone = retired_.find(header.context);
-  if ((g != nullptr && g->failure()) || (g == nullptr && gone != retired_.end() && gone->second.own)) {
-    return leave_unasked(*early);
-  }
+  if (nobody_asks(header.context)) return leave_unasked(*early);
   keep_early(*this, matcher_, std::move(early));
 }
 
