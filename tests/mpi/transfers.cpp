@@ -3,6 +3,10 @@
 // order, or never; and memory of a device, as far as there need be none. Run by mpirun with the name of a part.
 #include "parts.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -145,6 +149,39 @@ task<> short_messages_unasked(world_type world) {
   co_await end;
 }
 
+/// A send that is complete needs its sender no more: it may do something else as long as it likes, here until the
+/// receiver says that it has the message.
+task<> complete_sends_need_nobody(world_type world) {
+  if (world.size() < 2) co_return;
+  int ends[2] = {-1, -1};
+  expect(::pipe(ends) == 0, "a pipe");
+  std::vector<int> sender{static_cast<int>(::getpid()), ends[1]};
+  auto telling = world.broadcast(sender, cohort::root{0});
+  co_await telling;
+  for (const std::size_t count : {10, 900, 1020, 2100, 4000, 4090, 70000}) {
+    std::vector<int> v(count, static_cast<int>(count));
+    if (world.rank() == 0) {
+      auto op = world.send(v, cohort::to{1});
+      co_await op;
+      pollfd told{ends[0], POLLIN, 0};
+      char byte = 0;
+      expect(::poll(&told, 1, 20000) == 1 && ::read(ends[0], &byte, 1) == 1,
+             "message of " + std::to_string(count) + " to be received");
+    } else if (world.rank() == 1) {
+      auto op = world.recv(v, cohort::from{0});
+      co_await op;
+      const std::string path = "/proc/" + std::to_string(sender[0]) + "/fd/" + std::to_string(sender[1]);
+      const int to_sender = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+      expect(to_sender >= 0 && ::write(to_sender, "x", 1) == 1, "to tell the sender");
+      ::close(to_sender);
+    }
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
+  auto end = world.barrier();
+  co_await end;
+}
+
 /// What a rank sent before it let a communicator go arrives, also at one that looks only when all of it is there; what
 /// comes after is an error.
 task<> sent_before_leaving(world_type world) {
@@ -242,6 +279,7 @@ const part parts[] = {
     {"long_send_to_one_who_left", long_send_to_one_who_left},
     {"more_than_the_window", more_than_the_window},
     {"short_messages_unasked", short_messages_unasked},
+    {"complete_sends_need_nobody", complete_sends_need_nobody},
     {"sent_before_leaving", sent_before_leaving},
     {"device_memory", device_memory},
 };

@@ -127,6 +127,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   struct outgoing {
     MPI_Request sent = MPI_REQUEST_NULL;
     detail::byte_buffer buffer{};
+    request* owner = nullptr;  ///< the send that is complete when MPI has sent it
   };
   struct announced {
     request* send = nullptr;
@@ -183,7 +184,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void refuse_departed(const request& r);
   [[nodiscard]] bool has_retired(std::uint64_t context, int world_rank) const;
   [[nodiscard]] bool others_retired(const group& g) const;
-  void post(int peer, const mpi_packet& p, const piece* pieces = nullptr, std::size_t n = 0);
+  void post(int peer, const mpi_packet& p, const piece* pieces = nullptr, std::size_t n = 0, request* owner = nullptr);
   void post(int peer, mpi_packet p, const void* data, std::size_t bytes);
   void put(const request& receive, const std::byte* from, std::size_t bytes);
   // long messages

@@ -155,8 +155,13 @@ inline bool mpi_endpoint::settle_outgoing() {
     int done = 0;
     detail::check_mpi(MPI_Test(&outgoing_.front().sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done == 0) break;
-    scratch().give_back(std::move(outgoing_.front().buffer));
+    outgoing sent = std::move(outgoing_.front());
     outgoing_.pop_front();
+    scratch().give_back(std::move(sent.buffer));
+    if (sent.owner != nullptr) {
+      sent.owner->place = nullptr;
+      complete(*sent.owner);
+    }
     moved = true;
   }
   return moved;

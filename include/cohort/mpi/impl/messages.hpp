@@ -56,7 +56,7 @@ inline void mpi_endpoint::refuse_departed(const request& r) {
 
 // --- sending -----------------------------------------------------------------------------------------------
 
-inline void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* pieces, std::size_t n) {
+inline void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* pieces, std::size_t n, request* owner) {
   // Behind what was sent in memory. A failure makes a connection if there is none: later ones must not overtake it.
   const bool first = p.what == static_cast<std::uint8_t>(mpi_packet::kind::fault);
   if (peer_connection* const c = first ? link_to(peer) : links_.to(peer).connection.get(); c != nullptr && c->open()) {
@@ -81,9 +81,13 @@ inline void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* piece
   detail::check_mpi(MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
   if (done != 0) {
     scratch().give_back(std::move(o.buffer));
-  } else {
-    outgoing_.push_back(std::move(o));
+    if (owner != nullptr) complete(*owner);
+    return;
   }
+  // MPI may need this rank for it: whoever sends waits for that as it does for MPI_Send.
+  o.owner = owner;
+  if (owner != nullptr) owner->place = &outgoing_;
+  outgoing_.push_back(std::move(o));
 }
 
 inline void mpi_endpoint::post(int peer, mpi_packet p, const void* data, std::size_t bytes) {
@@ -99,8 +103,7 @@ inline void mpi_endpoint::start_send(request& send) {
   std::int64_t& credit = credit_[static_cast<std::size_t>(send.peer)];
   if (bytes <= eager_limit && credit >= cost_of(bytes)) {
     credit -= cost_of(bytes);
-    post(send.peer, mpi_packet::of(mpi_packet::kind::eager, send.header), send.pieces, send.piece_count);
-    return complete(send);
+    return post(send.peer, mpi_packet::of(mpi_packet::kind::eager, send.header), send.pieces, send.piece_count, &send);
   }
   if (check_ == native_check::never && following_[static_cast<std::size_t>(send.peer)] + bytes <= window) {
     return send_after_header(send);

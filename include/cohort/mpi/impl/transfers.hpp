@@ -344,6 +344,10 @@ inline void mpi_endpoint::withdraw(request& r) {
   if (r.place == nullptr) return;
   if (r.place == &matcher_) {
     matcher_.withdraw(r);
+  } else if (r.place == &outgoing_) {
+    for (outgoing& o : outgoing_) {
+      if (o.owner == &r) o.owner = nullptr;  // what is sent is a copy
+    }
   } else if (r.place == &announced_) {
     const auto index = static_cast<std::uint32_t>(r.ticket);
     announced_[index].send = nullptr;
