@@ -2,7 +2,8 @@
 # The MPI libraries of this machine. Several may be installed side by side, which find_package(MPI) cannot say: it finds
 # one, that of MPI_CXX_COMPILER. Given that variable, only that one is taken.
 
-# cohort_add_mpi(FLAVOUR WRAPPER): the interface target cohort_mpi_FLAVOUR, from what the compiler wrapper says about itself.
+# cohort_add_mpi(FLAVOUR WRAPPER): the interface target cohort_mpi_FLAVOUR, from what the compiler wrapper says about itself,
+# and cohort_mpi_bodies_FLAVOUR, which has it.
 function(cohort_add_mpi flavour wrapper)
   if(TARGET cohort_mpi_${flavour})
     return()
@@ -36,9 +37,15 @@ function(cohort_add_mpi flavour wrapper)
   target_include_directories(cohort_mpi_${flavour} SYSTEM INTERFACE ${includes})
   target_link_directories(cohort_mpi_${flavour} INTERFACE ${directories})
   target_link_libraries(cohort_mpi_${flavour} INTERFACE ${libraries})
+
+  # For programs that take the bodies of the core from cohort_bodies: those of the MPI backend, compiled once as well.
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/cohort_mpi_bodies.cpp @ONLY
+       CONTENT "// SPDX-License-Identifier: BSL-1.0\n#include <cohort/mpi/src.hpp>\n")
+  add_library(cohort_mpi_bodies_${flavour} STATIC ${PROJECT_BINARY_DIR}/cohort_mpi_bodies.cpp)
+  target_link_libraries(cohort_mpi_bodies_${flavour} PRIVATE cohort_developer PUBLIC cohort_bodies cohort_mpi_${flavour})
 endfunction()
 
-# cohort_find_mpis(RESULT): the flavours that are here, each with its target; COHORT_MPIRUN_<flavour> is the command, with
+# cohort_find_mpis(RESULT): the flavours that are here, each with its targets; COHORT_MPIRUN_<flavour> is the command, with
 # what it needs to run more ranks than there are cores, as any user, before -n.
 function(cohort_find_mpis result)
   set(found "")

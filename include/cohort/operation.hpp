@@ -269,24 +269,9 @@ inline operation<void> operation_promise<void>::get_return_object() noexcept {
   return operation<void>{std::coroutine_handle<operation_promise<void>>::from_promise(*this)};
 }
 
-inline void operation_promise_base::blame_user_function() noexcept {
-  group& g = call_.home();
-  if (!failure_ || g.failure() || call_.alone()) return;
-  try {
-    std::string text = "a function of rank " + std::to_string(g.rank()) + " threw";
-    try {
-      std::rethrow_exception(failure_);
-    } catch (const std::exception& e) {
-      text += std::string{": "} + e.what();
-    } catch (...) {
-      text += " something that is not a std::exception";
-    }
-    engine().report_mismatch(g, call_.sequence(), engine().rank(), errc::user_function_failed, std::move(text));
-  } catch (...) {
-    // No memory for the text: the others still learn of it, when this rank's communicator goes.
-    failure_ = std::current_exception();
-  }
-}
-
 }  // namespace detail
 }  // namespace cohort
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/impl/operation.hpp>
+#endif

@@ -2,16 +2,20 @@
 // What `register_memory` gives: a buffer is within reach of the other ranks of this host as long as it lives.
 #pragma once
 
-#include <cohort/transport/engine.hpp>
-#include <cohort/transport/shm/regions.hpp>
+#include <cohort/detail/config.hpp>
+#include <cohort/transport/sharing_engine.hpp>
 
+#include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <utility>
 #include <vector>
 
 namespace cohort {
+
+namespace transport {
+class shared_segment;
+}
 
 /// Keeps a buffer registered.
 ///
@@ -32,25 +36,25 @@ class [[nodiscard("a buffer is registered as long as this object lives")]] regis
     std::swap(to_, other.to_);
     return *this;
   }
-  ~registration() {
-    if (regions_ == nullptr) return;
-    try {
-      regions_->remove(number_, to_);
-    } catch (const std::exception&) {
-      // The others keep a mapping that nobody names again.
-      return;
-    }
-  }
+  ~registration();
 
   /// Whether other ranks can reach the buffer; false where there is no shared memory.
   [[nodiscard]] bool active() const noexcept { return regions_ != nullptr; }
 
-  /// For communicators.
+  /// For communicators: within reach of all ranks of this host, as a buffer may be used on any communicator.
+  ///
+  /// Needs:  `engine` shares memory
+  /// Result: inactive for a buffer that has no page for itself
+  [[nodiscard]] static registration of_pages(std::shared_ptr<transport::sharing_engine> engine, std::byte * data,
+                                             std::size_t bytes);
+  [[nodiscard]] static registration of_segment(std::shared_ptr<transport::sharing_engine> engine,
+                                               transport::shared_segment & memory);
+
+ private:
   registration(std::shared_ptr<transport::engine> engine, transport::regions & all, std::uint64_t number,
                std::vector<int> to) noexcept
       : engine_(std::move(engine)), regions_(&all), number_(number), to_(std::move(to)) {}
 
- private:
   std::shared_ptr<transport::engine> engine_{};  // keeps regions_
   transport::regions* regions_ = nullptr;
   std::uint64_t number_ = 0;
@@ -58,3 +62,7 @@ class [[nodiscard("a buffer is registered as long as this object lives")]] regis
 };
 
 }  // namespace cohort
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/impl/registration.hpp>
+#endif

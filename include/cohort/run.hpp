@@ -4,12 +4,12 @@
 
 #include <cohort/connect.hpp>
 #include <cohort/detail/host_name.hpp>
+#include <cohort/detail/print_failure.hpp>
 #include <cohort/run_local.hpp>
 #include <cohort/sync_wait.hpp>
 #include <cohort/task.hpp>
 
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <string>
 #include <type_traits>
@@ -17,17 +17,6 @@
 
 namespace cohort {
 namespace detail {
-
-/// One line on stderr: which rank, where, what. The sentence of a cohort::error names operation and number itself.
-inline void print_failure(int rank, const std::string& host, const char* what) noexcept {
-  try {
-    const std::string line = "cohort: rank " + (rank < 0 ? std::string{"?"} : std::to_string(rank)) +
-                             (host.empty() ? std::string{} : " on " + host) + ": " + what + "\n";
-    std::fwrite(line.data(), 1, line.size(), stderr);
-  } catch (...) {
-    std::fputs("cohort: out of memory while reporting an error\n", stderr);
-  }
-}
 
 template <class Backend, class Main>
 int run_connected(const connect_options& o, Main& rank_main) {

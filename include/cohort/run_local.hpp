@@ -4,13 +4,13 @@
 
 #include <cohort/backend/inproc.hpp>
 #include <cohort/communicator.hpp>
+#include <cohort/detail/config.hpp>
 #include <cohort/sync_wait.hpp>
 #include <cohort/task.hpp>
 #include <cohort/when_all.hpp>
 
 #include <exception>
 #include <memory>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,13 +18,7 @@
 namespace cohort {
 
 /// The world of one rank of an in-process hub.
-[[nodiscard]] inline communicator<inproc> make_local_world(const std::shared_ptr<transport::inproc_hub>& hub,
-                                                           int rank) {
-  std::vector<int> members(static_cast<std::size_t>(hub->size()));
-  for (int r = 0; r < hub->size(); ++r) members[static_cast<std::size_t>(r)] = r;
-  auto endpoint = std::make_shared<transport::inproc_endpoint>(hub, rank);
-  return communicator<inproc>(std::make_shared<group>(std::move(endpoint), 0, "world", std::move(members), rank));
-}
+[[nodiscard]] communicator<inproc> make_local_world(const std::shared_ptr<transport::inproc_hub>& hub, int rank);
 
 namespace detail {
 
@@ -32,6 +26,12 @@ namespace detail {
 template <class Task>
 concept rank_task = awaitable<Task> &&
     (std::is_void_v<await_result_t<Task>> || std::is_same_v<await_result_t<Task>, int>);
+
+/// The worlds of n ranks that take turns on one thread.
+[[nodiscard]] std::vector<communicator<inproc>> make_local_worlds(int n);
+
+/// Unless the world has failed before: tells the other ranks what has ended this one.
+void abort_world(const group& world, const std::exception_ptr& failure);
 
 /// Runs one rank's main function; an exception that leaves it aborts the world, so that no other rank waits for it.
 template <class Main, class Communicator>
@@ -50,17 +50,7 @@ task<int> run_rank(Main& rank_main, Communicator world) {
   } catch (...) {
     failure = std::current_exception();
   }
-  if (failure && !state->failure()) {
-    std::string text = "rank " + std::to_string(state->rank()) + " ended with an exception";
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& e) {
-      text += std::string{": "} + e.what();
-    } catch (...) {
-      text += " that is not a std::exception";
-    }
-    state->engine().report_mismatch(*state, -1, state->engine().rank(), errc::aborted, std::move(text));
-  }
+  if (failure) abort_world(*state, failure);
   if (failure) std::rethrow_exception(failure);
   co_return code;
 }
@@ -78,10 +68,7 @@ task<int> run_rank(Main& rank_main, Communicator world) {
 template <class Main>
   requires detail::rank_task<std::invoke_result_t<Main&, communicator<inproc>>> std::vector<int> run_local(
       int n, Main&& rank_main) {
-    if (n < 1) throw error(errc::invalid_argument, "run_local: " + std::to_string(n) + " ranks: expected at least 1");
-    const auto hub = std::make_shared<transport::inproc_hub>(n, transport::inproc_hub::threading::one_thread);
-    std::vector<communicator<inproc>> worlds;
-    for (int r = 0; r < n; ++r) worlds.push_back(make_local_world(hub, r));
+    std::vector<communicator<inproc>> worlds = detail::make_local_worlds(n);
     std::vector<task<int>> ranks;
     for (communicator<inproc>& world : worlds) ranks.push_back(detail::run_rank(rank_main, std::move(world)));
     worlds.clear();
@@ -90,3 +77,7 @@ template <class Main>
   }
 
 }  // namespace cohort
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/impl/run_local.hpp>
+#endif

@@ -7,13 +7,33 @@
 #error "cohort/src.hpp is for programs that define COHORT_SEPARATE_COMPILATION in every source; without it include cohort.hpp alone"
 #endif
 
+#include <cohort/backend/compiled_once.hpp>
 #include <cohort/backend/cpu.hpp>
 #include <cohort/backend/inproc.hpp>
+#include <cohort/codec/impl/message.hpp>
+#include <cohort/codec/impl/writer.hpp>
+#include <cohort/collective/impl/at_once.hpp>
+#include <cohort/collective/impl/coalesced.hpp>
+#include <cohort/collective/impl/copy_region.hpp>
+#include <cohort/collective/impl/form_group.hpp>
+#include <cohort/collective/impl/negotiate.hpp>
+#include <cohort/collective/impl/offsets_of.hpp>
 #include <cohort/collective/impl/select.hpp>
+#include <cohort/communicator/impl/front.hpp>
+#include <cohort/communicator/impl/groups.hpp>
+#include <cohort/detail/impl/inbox.hpp>
+#include <cohort/detail/impl/print_failure.hpp>
+#include <cohort/detail/impl/printable.hpp>
+#include <cohort/detail/impl/wait_scope.hpp>
 #include <cohort/impl/connect.hpp>
+#include <cohort/impl/error.hpp>
 #include <cohort/impl/launch.hpp>
 #include <cohort/impl/launch_sources.hpp>
+#include <cohort/impl/operation.hpp>
+#include <cohort/impl/registration.hpp>
+#include <cohort/impl/run_local.hpp>
 #include <cohort/impl/tuning.hpp>
+#include <cohort/messages/impl/objects.hpp>
 #include <cohort/transport/impl/call.hpp>
 #include <cohort/transport/impl/engine.hpp>
 #include <cohort/transport/impl/inproc.hpp>

@@ -5,6 +5,7 @@
 #include "../support/processes.hpp"
 
 #include <cohort/cohort.hpp>
+#include <cohort/transport/shm/window.hpp>
 
 #include <doctest/doctest.h>
 

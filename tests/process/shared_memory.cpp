@@ -74,6 +74,55 @@ task<int> all_ways(communicator<cpu> world) {
   co_return 0;
 }
 
+/// x -> a x + b, one after the other: their order matters, and three words are no power of two.
+struct affine {
+  std::uint32_t a = 1;
+  std::uint32_t b = 0;
+  std::uint32_t index = 0;
+  friend bool operator==(const affine&, const affine&) = default;
+};
+struct compose {
+  affine operator()(const affine& f, const affine& g) const noexcept { return {g.a * f.a, g.a * f.b + g.b, f.index}; }
+};
+affine of_rank(int rank, std::size_t i) {
+  const auto r = static_cast<std::uint32_t>(rank);
+  const auto n = static_cast<std::uint32_t>(i);
+  return {2 * r + 3 * n + 1, 7 * r + n, n};
+}
+
+/// Longer than a step in the window, with and without room of its own for the result.
+task<int> long_scans(communicator<cpu> world) {
+  for (const std::size_t count : {21840, 21847, 65537, 200003}) {
+    std::vector<affine> in(count);
+    std::vector<affine> inclusive(count);
+    std::vector<affine> exclusive(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      in[i] = of_rank(world.rank(), i);
+      exclusive[i] = affine{1, 0, static_cast<std::uint32_t>(i)};
+      for (int r = 0; r < world.rank(); ++r) exclusive[i] = compose{}(exclusive[i], of_rank(r, i));
+      inclusive[i] = world.rank() == 0 ? in[i] : compose{}(exclusive[i], in[i]);
+    }
+    const std::vector<affine> before = in;
+    std::vector<affine> out(count);
+    for (int again = 0; again < 2; ++again) {
+      co_await world.scan(in, out, compose{});
+      support::expect(out == inclusive, "what ranks 0 to r have, in their order");
+      support::expect(in == before, "the input as it was");
+      co_await world.exclusive_scan(in, out, compose{}, initial{affine{}});
+      for (affine& each : out) each.index = static_cast<std::uint32_t>(&each - out.data());
+      support::expect(out == exclusive, "what the ranks before this one have");
+      support::expect(in == before, "the input as it was");
+    }
+    co_await world.scan(in, compose{});
+    support::expect(in == inclusive, "the same in place");
+    std::vector<float> means(count, static_cast<float>(world.rank()));
+    co_await world.scan(means, average{});
+    support::expect(means == std::vector<float>(count, static_cast<float>(world.rank()) / 2),
+                    "means of the ranks so far");
+  }
+  co_return 0;
+}
+
 task<int> other_functors(communicator<cpu> world) {
   const int p = world.size();
   auto shared = world.make_shared_vector<float>(100000);
@@ -198,6 +247,9 @@ TEST_CASE("sums are the same whoever has registered his buffers") {
   for (const int n : {2, 3, 4}) on_ranks(n, all_ways);
 }
 
+TEST_CASE("scans of more than one step") {
+  for (const int ranks : {2, 3, 5}) on_ranks(ranks, long_scans);
+}
 TEST_CASE("any functor, averages, and parts of registered buffers") {
   for (const int n : {2, 5}) on_ranks(n, other_functors);
 }

@@ -2,6 +2,7 @@
 #include "explain.hpp"
 
 #include <cohort/collective/cost_model.hpp>
+#include <cohort/collective/hosts.hpp>
 #include <cohort/tuning.hpp>
 
 #include <algorithm>

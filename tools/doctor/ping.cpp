@@ -2,6 +2,7 @@
 #include "mesh.hpp"
 
 #include <cohort/communicator.hpp>
+#include <cohort/transport/shm/neighbours.hpp>
 
 #include <sys/uio.h>
 

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
-// The function templates that depend on a transport alone, not on element types or functors. A program that defines
-// COHORT_SEPARATE_COMPILATION compiles them in the one source that includes src.hpp, for the backends of the core.
+// The function templates that depend on a transport alone, not on element types or functors: a program that defines
+// COHORT_SEPARATE_COMPILATION compiles them in the one source that includes src.hpp, for the backends of the core. Its other
+// sources see no bodies, so that they need no `extern template`.
 #pragma once
 
-#include <cohort/collective/all_gather.hpp>
-#include <cohort/collective/all_reduce.hpp>
-#include <cohort/collective/all_to_all.hpp>
-#include <cohort/collective/barrier.hpp>
-#include <cohort/collective/broadcast.hpp>
+#include <cohort/backend/bodies.hpp>
 #include <cohort/collective/coalesced.hpp>
-#include <cohort/collective/gather.hpp>
-#include <cohort/collective/reduce.hpp>
-#include <cohort/collective/reduce_scatter.hpp>
-#include <cohort/collective/scan.hpp>
-#include <cohort/collective/scatter.hpp>
-#include <cohort/messages/transfer.hpp>
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace cohort::detail {
 
@@ -30,7 +26,7 @@ using offset_list = collective::detail::short_vector<std::size_t>;
 
 }  // namespace cohort::detail
 
-/// Inside namespace cohort. How: `extern template`, or `template` in the one source that has the bodies.
+/// Inside namespace cohort. How: `template`, or `extern template` where a source has the bodies for another transport.
 #define COHORT_TEMPLATES_OF(How, Transport)                                                                           \
   How task<> collective::all_reduce_by(cohort::detail::channel_ref<Transport>, collective::algorithm,                 \
                                        collective::whole_vector&, cohort::detail::reducer_ref, bool*);                \
@@ -70,16 +66,26 @@ using offset_list = collective::detail::short_vector<std::size_t>;
                                                     collective::block_table&);                                        \
   How operation<> messages::send<Transport, void, messages::borrowed_bytes>(cohort::detail::ticket, messages::end,    \
                                                                             messages::borrowed_bytes);                \
+  How operation<> messages::send<Transport, void, messages::owned_bytes>(cohort::detail::ticket, messages::end,       \
+                                                                         messages::owned_bytes);                      \
+  How operation<received> messages::send<Transport, received, messages::borrowed_bytes>(                              \
+      cohort::detail::ticket, messages::end, messages::borrowed_bytes);                                               \
   How operation<received> messages::receive<Transport>(cohort::detail::ticket, const messages::end&);                 \
   How operation<received> messages::look<Transport, received>(cohort::detail::ticket, messages::end, bool);           \
   How operation<std::optional<received>> messages::look<Transport, std::optional<received>>(cohort::detail::ticket,   \
                                                                                             messages::end, bool);     \
-  How operation<received> messages::exchange<Transport>(cohort::detail::ticket, messages::end, messages::end);
+  How task<received> messages::receive_within<Transport>(call&, messages::end);                                       \
+  How operation<received> messages::exchange<Transport>(cohort::detail::ticket, messages::end, messages::end);        \
+  How task<> collective::compare_lists<Transport>(call&, const group&, std::vector<std::int32_t>);                    \
+  How task<std::shared_ptr<group>> collective::split_by<Transport>(call&, int, int, std::string);                     \
+  How task<std::shared_ptr<group>> collective::copy_of<Transport>(call&, std::string);
 
 /// What only ranks that share memory have.
-#define COHORT_WINDOW_TEMPLATES_OF(How, Transport)                                                              \
-  How task<collective::reduced> collective::reduce_in_window(transport::channel<Transport>, collective::layout, \
-                                                             collective::layout, std::size_t,                   \
-                                                             cohort::detail::reducer_ref, int);                 \
-  How task<> collective::exclusive_scan_shared(cohort::detail::channel_ref<Transport>, std::byte*, std::byte*,  \
+#define COHORT_WINDOW_TEMPLATES_OF(How, Transport)                                                                    \
+  How task<collective::reduced> collective::reduce_in_window(transport::channel<Transport>, collective::layout,       \
+                                                             collective::layout, std::size_t,                         \
+                                                             cohort::detail::reducer_ref, int);                       \
+  How task<bool> collective::scan_shared(cohort::detail::channel_ref<Transport>, std::byte*, std::byte*, std::size_t, \
+                                         cohort::detail::reducer_ref);                                                \
+  How task<> collective::exclusive_scan_shared(cohort::detail::channel_ref<Transport>, std::byte*, std::byte*,        \
                                                std::size_t, cohort::detail::reducer_ref);

@@ -3,9 +3,6 @@
 #pragma once
 
 #include <cohort/backend/backend.hpp>
-#ifdef COHORT_SEPARATE_COMPILATION
-#include <cohort/backend/compiled_once.hpp>
-#endif
 #include <cohort/transport/cpu_transport.hpp>
 
 namespace cohort {
@@ -16,10 +13,5 @@ struct cpu {
 };
 
 static_assert(backend<cpu>);
-
-#ifdef COHORT_SEPARATE_COMPILATION
-COHORT_TEMPLATES_OF(extern template, transport::cpu_transport)
-COHORT_WINDOW_TEMPLATES_OF(extern template, transport::cpu_transport)
-#endif
 
 }  // namespace cohort

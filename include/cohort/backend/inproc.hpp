@@ -3,9 +3,6 @@
 #pragma once
 
 #include <cohort/backend/backend.hpp>
-#ifdef COHORT_SEPARATE_COMPILATION
-#include <cohort/backend/compiled_once.hpp>
-#endif
 #include <cohort/transport/inproc.hpp>
 
 namespace cohort {
@@ -16,9 +13,5 @@ struct inproc {
 };
 
 static_assert(backend<inproc>);
-
-#ifdef COHORT_SEPARATE_COMPILATION
-COHORT_TEMPLATES_OF(extern template, transport::inproc_endpoint)
-#endif
 
 }  // namespace cohort

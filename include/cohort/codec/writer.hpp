@@ -6,6 +6,7 @@
 #include <cohort/codec/limits.hpp>
 #include <cohort/codec/properties.hpp>
 #include <cohort/detail/byte_codec.hpp>
+#include <cohort/detail/config.hpp>
 #include <cohort/detail/type_name.hpp>
 #include <cohort/error.hpp>
 
@@ -53,31 +54,12 @@ class writer {
   }
 
   /// The number of elements of a container.
-  void count(std::size_t n) {
-    if (n > limits_.elements) {
-      throw error(errc::limit_exceeded, "a container of " + std::to_string(n) +
-                                            " elements: codec_limits::elements allows " +
-                                            std::to_string(limits_.elements));
-    }
-    length(n);
-  }
+  void count(std::size_t n);
 
   /// An unsigned number of variable length.
-  void length(std::uint64_t n) {
-    std::byte encoded[10] = {};
-    std::size_t used = 0;
-    for (; n >= 0x80; n >>= 7) encoded[used++] = static_cast<std::byte>(n | 0x80U);
-    encoded[used++] = static_cast<std::byte>(n);
-    bytes({encoded, used});
-  }
+  void length(std::uint64_t n);
 
-  void bytes(std::span<const std::byte> raw) {
-    if (raw.size() > limits_.bytes || size() > limits_.bytes - raw.size()) {
-      throw error(errc::limit_exceeded, "the object takes more than " + std::to_string(limits_.bytes) +
-                                            " bytes, which is codec_limits::bytes");
-    }
-    out_->insert(out_->end(), raw.begin(), raw.end());
-  }
+  void bytes(std::span<const std::byte> raw);
 
   /// Bytes that were written through this writer.
   [[nodiscard]] std::size_t size() const noexcept { return out_->size() - start_; }
@@ -106,3 +88,7 @@ class writer {
 };
 
 }  // namespace cohort
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/codec/impl/writer.hpp>
+#endif

@@ -3,81 +3,19 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
-#include <cohort/collective/gather.hpp>
-#include <cohort/collective/native_start.hpp>
-#include <cohort/collective/schedule/all_to_all.hpp>
-#include <cohort/collective/select.hpp>
-#include <cohort/collective/shared/move.hpp>
-#include <cohort/collective/shared/short_move.hpp>
 
 namespace cohort::collective {
 
-/// The block of a rank for itself is copied at once.
-[[nodiscard]] inline window_move all_to_all_move(const transport::signature& s, int rank, const layouts& where,
-                                                 std::size_t block_bytes) {
-  window_move m;
-  m.in = where.in;
-  m.out = where.out;
-  m.in_by_rank = true;
-  m.out_by_rank = true;
-  m.sizes_are_known = s.kind == operation_kind::all_to_all;
-  m.longest = block_bytes;
-  detail::copy_region(where.in, {buffer::in, rank, 1}, where.out, {buffer::out, rank, 1});
-  return m;
-}
-
 template <class Channel>
-task<> all_to_all_shared(const Channel& ch, const layouts& where, std::size_t block_bytes);
-
-template <class Channel>
-task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std::size_t block_bytes) {
-  const int p = ch.size();
-  const int r = ch.rank();
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) return all_to_all_shared(ch, where, block_bytes);
-  }
-  if constexpr (transport::native_all_to_all<typename Channel::transport_type>) {
-    using library = transport::native_collectives<typename Channel::transport_type>;
-    if (how == algorithm::native && library::fits(block_bytes, p))
-      return library::all_to_all(ch.current(), where.in, where.out);
-  }
-  if (how == algorithm::bruck) return with_scratch(ch, bruck_all_to_all{p, r}, where, block_bytes);
-  return execute(ch, pairwise_all_to_all{p, r, exchange_window(block_bytes)}, where, nullptr);
-}
-
-template <class Channel>
-task<> all_to_all_shared(const Channel& ch, const layouts& where, std::size_t block_bytes) {
-  const call& c = ch.current();
-  const bool done = co_await move_in_window(ch, all_to_all_move(c.signature(), ch.rank(), where, block_bytes));
-  if (!done) co_await all_to_all_by(ch, without_window(c, block_bytes, true), where, block_bytes);
-}
-
-template <transport::message_transport Transport>
-operation<> all_to_all_in_frame([[maybe_unused]] cohort::detail::ticket t, layout in, layout out,
-                                std::size_t block_bytes, [[maybe_unused]] block_table keep) {
-  call& c = co_await current_call{};
-  const transport::channel<Transport> ch(c);
-  layouts where;
-  where.in = in;
-  where.out = out;
-  co_await all_to_all_by(ch, c.signature().algorithm, where, block_bytes);
-}
+task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std::size_t block_bytes);
 
 /// `in` and `out` have a block for each rank; `block_bytes` is the size of the largest, and of each if even.
 template <transport::message_transport Transport>
 operation<> all_to_all(cohort::detail::ticket t, const layout& in, const layout& out, std::size_t block_bytes,
-                       block_table& keep) {
-  if constexpr (sharing_transport<Transport>) {
-    short_move m = short_move::between(in, out, block_bytes);
-    m.in_by_rank = m.out_by_rank = true;
-    const auto make = [&](const layouts& where) {
-      return all_to_all_move(t.signature, t.home->rank(), where, block_bytes);
-    };
-    if (move_at_once(t, operation_kind::all_to_all, m, in, out, make)) return operation<>::completed({});
-  }
-  native_start<Transport> now(t);
-  if (now.all_to_all(in, out)) return operation<>::completed({});
-  return all_to_all_in_frame<Transport>(std::move(t), in, out, block_bytes, std::move(keep));
-}
+                       block_table& keep);
 
 }  // namespace cohort::collective
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/collective/bodies/all_to_all.hpp>
+#endif

@@ -2,9 +2,12 @@
 // What the bodies of all collectives share: finding their own call, and seeing arrays as bytes.
 #pragma once
 
-#include <cohort/collective/execute.hpp>
+#include <cohort/collective/layout.hpp>
+#include <cohort/collective/short_vector.hpp>
+#include <cohort/detail/fold.hpp>
 #include <cohort/operation.hpp>
 #include <cohort/reduction.hpp>
+#include <cohort/transport/channel.hpp>
 #include <cohort/transport/native.hpp>
 
 #include <coroutine>
@@ -64,15 +67,5 @@ struct whole_vector {
   std::size_t element_bytes;
   [[nodiscard]] layout cut(int blocks) const noexcept { return layout::even(data, count, element_bytes, blocks); }
 };
-
-/// The operation has a whole vector that the schedule cuts as it likes.
-///
-/// Needs: what v.cut(n) refers to stays until the task has ended
-template <class Channel, schedule Schedule, class Vector>
-task<> execute_in_place(const Channel& ch, const Schedule& steps, Vector& v, const cohort::detail::reducer* op) {
-  layouts where;
-  where.out = v.cut(steps.blocks());
-  return execute(ch, steps, where, op);
-}
 
 }  // namespace cohort::collective

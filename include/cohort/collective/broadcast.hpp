@@ -3,90 +3,16 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
-#include <cohort/collective/hierarchical.hpp>
-#include <cohort/collective/native_start.hpp>
-#include <cohort/collective/schedule/broadcast.hpp>
-#include <cohort/collective/schedule/pipeline.hpp>
-#include <cohort/collective/select.hpp>
-#include <cohort/collective/shared/move.hpp>
-#include <cohort/collective/shared/short_move.hpp>
+#include <cohort/collective/window.hpp>
 
 namespace cohort::collective {
 
-/// The root fills one half of its part while the others read the other half.
-inline constexpr std::size_t broadcast_chunk = std::size_t{128} << 10;
-
-[[nodiscard]] inline window_move broadcast_move(const whole_vector& v, int root) {
-  window_move m;
-  m.in = m.out = v.cut(1);
-  m.giver = root;
-  m.longest = v.count * v.element_bytes;
-  m.most_at_once = broadcast_chunk;
-  return m;
-}
-
-template <class Channel>
-task<> broadcast_shared(const Channel& ch, int root, whole_vector v);
-
 template <class Channel>
 task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data, std::size_t count,
-                    std::size_t element_bytes) {
-  const int p = ch.size();
-  const int r = ch.rank();
-  if constexpr (transport::native_broadcast<typename Channel::transport_type>) {
-    if (how == algorithm::native) {
-      using library = transport::native_collectives<typename Channel::transport_type>;
-      return library::broadcast(ch.current(), root, data, count * element_bytes);
-    }
-  }
-  const int segments = pipeline_segments(how, count * element_bytes, p);
-  whole_vector v{data, count, element_bytes};
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) return broadcast_shared(ch, root, v);
-    if (how == algorithm::hierarchical) return broadcast_on_hosts(ch, root, v);
-  }
-  switch (how) {
-    case algorithm::circulant: return execute_in_place(ch, circulant_broadcast(p, r, root, segments), v, nullptr);
-    case algorithm::scatter_all_gather:
-      return execute_in_place(ch, scatter_all_gather_broadcast(p, r, root), v, nullptr);
-    case algorithm::chain: return execute_in_place(ch, chain_broadcast{p, r, root, segments}, v, nullptr);
-    default: return execute_in_place(ch, binomial_broadcast{p, r, root}, v, nullptr);
-  }
-}
-
-template <class Channel>
-task<> broadcast_shared(const Channel& ch, int root, whole_vector v) {
-  const bool done = co_await move_in_window(ch, broadcast_move(v, root));
-  if (done) co_return;
-  const algorithm how = without_window(ch.current(), v.count * v.element_bytes, true);
-  co_await broadcast_by(ch, how, root, v.data, v.count, v.element_bytes);
-}
+                    std::size_t element_bytes);
 
 template <transport::message_transport Transport>
-operation<> broadcast_in_frame([[maybe_unused]] cohort::detail::ticket t, std::byte* data, std::size_t count,
-                               std::size_t element_bytes) {
-  call& c = co_await current_call{};
-  const transport::channel<Transport> ch(c);
-  co_await broadcast_by(ch, c.signature().algorithm, c.signature().root, data, count, element_bytes);
-}
-
-template <transport::message_transport Transport>
-operation<> broadcast(cohort::detail::ticket t, std::byte* data, std::size_t count, std::size_t element_bytes) {
-  if constexpr (sharing_transport<Transport>) {
-    short_move m;
-    m.in = m.out = data;
-    m.block = count * element_bytes;
-    m.giver = t.signature.root;
-    const bool is_short = m.possible(t.home->rank(), t.home->size());
-    if (is_short ? move_at_once(t, m)
-                 : move_at_once(t, broadcast_move({data, count, element_bytes}, t.signature.root))) {
-      return operation<>::completed({});
-    }
-  }
-  native_start<Transport> now(t);
-  if (now.broadcast(data, count * element_bytes)) return operation<>::completed({});
-  return broadcast_in_frame<Transport>(std::move(t), data, count, element_bytes);
-}
+operation<> broadcast(cohort::detail::ticket t, std::byte* data, std::size_t count, std::size_t element_bytes);
 
 template <transport::message_transport Transport, class T>
 operation<T> broadcast_value_in_frame([[maybe_unused]] cohort::detail::ticket t, T value) {
@@ -100,7 +26,7 @@ template <transport::message_transport Transport, class T>
 operation<T> broadcast_value(cohort::detail::ticket t, T value) {
   if constexpr (sharing_transport<Transport>) {
     T result = value;
-    if (move_at_once(t, broadcast_move({bytes_of(&result), 1, sizeof(T)}, t.signature.root))) {
+    if (broadcast_at_once(t, bytes_of(&result), sizeof(T))) {
       return operation<T>::completed(std::move(result));
     }
   }
@@ -108,3 +34,7 @@ operation<T> broadcast_value(cohort::detail::ticket t, T value) {
 }
 
 }  // namespace cohort::collective
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/collective/bodies/broadcast.hpp>
+#endif

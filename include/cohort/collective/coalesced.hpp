@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cohort/collective/all_reduce.hpp>
+#include <cohort/detail/config.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -16,36 +16,12 @@ class joined_vector {
  public:
   explicit joined_vector(std::size_t element_bytes) noexcept : element_bytes_(element_bytes) {}
 
-  void add(std::byte* data, std::size_t bytes) {
-    runs_.push_back({data, bytes});
-    count_ += bytes / element_bytes_;
-  }
+  void add(std::byte* data, std::size_t bytes);
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   [[nodiscard]] const detail::short_vector<transport::piece>& runs() const noexcept { return runs_; }
 
   /// Blocks as even as those of one buffer; the layout refers to this object.
-  [[nodiscard]] layout cut(int blocks) {
-    cut_runs_.clear();
-    starts_.assign(1, 0);
-    const auto n = static_cast<std::size_t>(blocks);
-    auto at = runs_.begin();
-    std::size_t used = 0;
-    for (std::size_t b = 0; b < n; ++b) {
-      std::size_t left = (count_ / n + (b < count_ % n ? 1 : 0)) * element_bytes_;
-      while (left > 0) {
-        const std::size_t part = std::min(left, at->bytes - used);
-        if (part > 0) cut_runs_.push_back({at->data + used, part});
-        left -= part;
-        used += part;
-        if (used == at->bytes) {
-          ++at;
-          used = 0;
-        }
-      }
-      starts_.push_back(cut_runs_.size());
-    }
-    return layout::table(cut_runs_.data(), starts_.data(), blocks);
-  }
+  [[nodiscard]] layout cut(int blocks);
 
  private:
   std::size_t element_bytes_;
@@ -68,3 +44,7 @@ operation<> all_reduce_coalesced([[maybe_unused]] cohort::detail::ticket t, join
 }
 
 }  // namespace cohort::collective
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/collective/impl/coalesced.hpp>
+#endif

@@ -32,4 +32,14 @@ task<> execute(const Channel& ch, Schedule steps, layouts where, const cohort::d
   }
 }
 
+/// The operation has a whole vector that the schedule cuts as it likes.
+///
+/// Needs: what v.cut(n) refers to stays until the task has ended
+template <class Channel, schedule Schedule, class Vector>
+task<> execute_in_place(const Channel& ch, const Schedule& steps, Vector& v, const cohort::detail::reducer* op) {
+  layouts where;
+  where.out = v.cut(steps.blocks());
+  return execute(ch, steps, where, op);
+}
+
 }  // namespace cohort::collective

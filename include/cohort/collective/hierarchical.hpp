@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
+#include <cohort/collective/execute.hpp>
+#include <cohort/collective/hosts.hpp>
 #include <cohort/collective/schedule/multi_leader.hpp>
 #include <cohort/collective/schedule/single_leader.hpp>
 #include <cohort/collective/schedule/two_level.hpp>

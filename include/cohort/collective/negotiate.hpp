@@ -5,6 +5,7 @@
 
 #include <cohort/collective/all_gather.hpp>
 #include <cohort/collective/all_to_all.hpp>
+#include <cohort/collective/copy_region.hpp>
 #include <cohort/collective/gather.hpp>
 #include <cohort/collective/scatter.hpp>
 #include <cohort/ragged.hpp>
@@ -17,34 +18,16 @@
 namespace cohort::collective {
 
 /// Where each block begins, in elements; the last entry is the total.
-[[nodiscard]] inline std::vector<std::size_t> offsets_of(const detail::short_vector<std::uint64_t>& counts,
-                                                         std::size_t element_bytes) {
-  std::vector<std::size_t> offsets(counts.size() + 1, 0);
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    // Counts come from other ranks: their sum is checked before memory is asked for.
-    if (counts[i] > std::numeric_limits<std::size_t>::max() / element_bytes - offsets[i])
-      throw std::bad_array_new_length();
-    offsets[i + 1] = offsets[i] + static_cast<std::size_t>(counts[i]);
-  }
-  return offsets;
-}
+[[nodiscard]] std::vector<std::size_t> offsets_of(const detail::short_vector<std::uint64_t>& counts,
+                                                  std::size_t element_bytes);
 
-[[nodiscard]] inline std::vector<std::size_t> in_bytes(std::vector<std::size_t> offsets, std::size_t element_bytes) {
-  for (std::size_t& o : offsets) o *= element_bytes;
-  return offsets;
-}
+[[nodiscard]] std::vector<std::size_t> in_bytes(std::vector<std::size_t> offsets, std::size_t element_bytes);
 
-[[nodiscard]] inline layout counts_layout(detail::short_vector<std::uint64_t>& counts) {
-  return layout::uniform(bytes_of(counts.data()), sizeof(std::uint64_t), static_cast<int>(counts.size()));
-}
+[[nodiscard]] layout counts_layout(detail::short_vector<std::uint64_t>& counts);
 
 /// What carries the blocks once the counts are known. Never the window: operations use it in the order of their calls,
 /// and this one comes to it later than at its call.
-[[nodiscard]] inline algorithm without_turn(const call& c) {
-  const algorithm how = c.signature().algorithm;
-  if (how != algorithm::shared_memory) return by_messages(how);
-  return c.home().selection.choose(c.signature().kind, 0, c.home().size(), true);
-}
+[[nodiscard]] algorithm without_turn(const call& c);
 
 /// Every rank gets the blocks of all.
 template <class T, class Channel>
@@ -151,3 +134,7 @@ operation<ragged<T>> all_to_all_negotiated([[maybe_unused]] cohort::detail::tick
 }
 
 }  // namespace cohort::collective
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/collective/impl/negotiate.hpp>
+#endif

@@ -3,61 +3,24 @@
 // out. Used by execute.hpp.
 #pragma once
 
+#include <cohort/collective/copy_region.hpp>
+#include <cohort/collective/each_pair.hpp>
 #include <cohort/collective/layout.hpp>
 #include <cohort/collective/schedule.hpp>
+#include <cohort/collective/short_vector.hpp>
 #include <cohort/detail/byte_buffer.hpp>
-#include <cohort/detail/fold.hpp>
-#include <cohort/detail/frame_pool.hpp>
+#include <cohort/detail/reducer.hpp>
 #include <cohort/transport/channel.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <exception>
 #include <utility>
-#include <vector>
 
 namespace cohort::collective {
 namespace detail {
 
 using cohort::detail::reducer;
-
-template <class T>
-using short_vector = std::vector<T, cohort::detail::pool_allocator<T>>;
-
-/// Calls f(to, from, bytes) for what two regions of one size have in the same place; their runs may be cut differently.
-template <class F>
-void each_pair(const layout& from, region a, const layout& to, region b, F f) {
-  short_vector<transport::piece> target;
-  to.each_piece(b.first, b.count, [&](std::byte* data, std::size_t n) { target.push_back({data, n}); });
-  auto at = target.begin();
-  std::size_t used = 0;
-  from.each_piece(a.first, a.count, [&](std::byte* data, std::size_t n) {
-    while (n > 0 && at != target.end()) {
-      const std::size_t part = std::min(n, at->bytes - used);
-      f(at->data + used, data, part);
-      data += part;
-      n -= part;
-      used += part;
-      if (used == at->bytes) {
-        ++at;
-        used = 0;
-      }
-    }
-  });
-}
-
-inline void copy_region(const layout& from, region a, const layout& to, region b) {
-  const transport::piece source = from.together(a.first, a.count);
-  const transport::piece target = to.together(b.first, b.count);
-  if (source.data != nullptr && target.data != nullptr) {  // as most are
-    if (target.data != source.data) std::memmove(target.data, source.data, std::min(source.bytes, target.bytes));
-    return;
-  }
-  each_pair(from, a, to, b, [](std::byte* into, const std::byte* data, std::size_t n) {
-    if (into != data) std::memmove(into, data, n);
-  });
-}
 
 /// A transport that fills the pieces of a receive in order and tells when one is full: what is long is then combined
 /// while it arrives.

@@ -4,31 +4,36 @@
 #pragma once
 
 #include <cohort/collective/body.hpp>
-#include <cohort/collective/schedule/scan.hpp>
-#include <cohort/collective/shared/combine.hpp>
+#include <cohort/collective/window.hpp>
+
+#include <cstring>
 
 namespace cohort::collective {
 
-/// The contributions of ranks 0 .. r in place of rank r's own.
 template <class Channel>
-task<> scan_shared(const Channel& ch, whole_vector& all, const cohort::detail::reducer& op) {
-  const bool done = co_await scan_in_window(ch, all.cut(1), all.cut(1), all.count * all.element_bytes, false, op);
-  if (!done) co_await execute_in_place(ch, recursive_doubling_scan{ch.size(), ch.rank()}, all, &op);
-}
+task<> scan_by(const Channel& ch, algorithm how, whole_vector& all, const cohort::detail::reducer& op);
 
+/// False, on every rank: nothing has been combined.
 template <class Channel>
-task<> scan_by(const Channel& ch, algorithm how, whole_vector& all, const cohort::detail::reducer& op) {
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) return scan_shared(ch, all, op);
-  }
-  return execute_in_place(ch, recursive_doubling_scan{ch.size(), ch.rank()}, all, &op);
-}
+task<bool> scan_shared(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
+                       const cohort::detail::reducer& op);
 
 template <transport::message_transport Transport, class T, class Op>
 operation<> scan_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+  algorithm how = c.signature().algorithm;
+  if constexpr (sharing_transport<Transport>) {
+    // Where the inputs can be read from where they are, they need not be copied to the output first.
+    if (how == algorithm::shared_memory && combine.prepare == nullptr) {
+      if (co_await scan_shared(ch, bytes_of(in), bytes_of(out), count, combine)) {
+        conclude(combine, bytes_of(out), count, ch.rank() + 1);
+        co_return;
+      }
+      how = algorithm::recursive_doubling;
+    }
+  }
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
   whole_vector all{bytes_of(out), count, sizeof(T)};
   if constexpr (transport::native_scan<Transport, T, Op>) {
@@ -38,7 +43,7 @@ operation<> scan_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* in
       co_return;
     }
   }
-  co_await scan_by(ch, c.signature().algorithm, all, combine);
+  co_await scan_by(ch, how, all, combine);
   conclude(combine, bytes_of(out), count, ch.rank() + 1);
 }
 
@@ -72,26 +77,11 @@ operation<T> scan_value([[maybe_unused]] cohort::detail::ticket t, T value, Op o
 
 template <class Channel>
 task<> exclusive_scan_by_messages(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
-                                  const cohort::detail::reducer& op) {
-  const recursive_doubling_exclusive_scan steps{ch.size(), ch.rank()};
-  const std::size_t bytes = count * op.element_bytes;
-  const cohort::detail::borrowed_buffer scratch(ch.transport().scratch(),
-                                                static_cast<std::size_t>(steps.work_blocks()) * bytes);
-  layouts where;
-  where.in = layout::uniform(in, bytes, 1);
-  where.out = layout::uniform(out, bytes, 1);
-  where.work = layout::uniform(scratch.data(), bytes, steps.work_blocks());
-  co_await execute(ch, steps, where, &op);
-}
+                                  const cohort::detail::reducer& op);
 
 template <class Channel>
 task<> exclusive_scan_shared(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
-                             const cohort::detail::reducer& op) {
-  const std::size_t bytes = count * op.element_bytes;
-  const bool done =
-      co_await scan_in_window(ch, layout::uniform(in, bytes, 1), layout::uniform(out, bytes, 1), bytes, true, op);
-  if (!done) co_await exclusive_scan_by_messages(ch, in, out, count, op);
-}
+                             const cohort::detail::reducer& op);
 
 template <class T, class Op, class Channel>
 task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
@@ -154,3 +144,7 @@ operation<T> exclusive_scan_value([[maybe_unused]] cohort::detail::ticket t, T v
 }
 
 }  // namespace cohort::collective
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/collective/bodies/scan.hpp>
+#endif

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/backend/backend.hpp>
+#include <cohort/detail/config.hpp>
 #include <cohort/error.hpp>
 #include <cohort/memory.hpp>
 #include <cohort/operation.hpp>
@@ -12,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,14 +20,7 @@
 
 namespace cohort::detail {
 
-inline void add_option(call::options& o, const timeout& t) {
-  if (t.after <= std::chrono::nanoseconds::zero()) {
-    throw error(errc::invalid_argument,
-                "timeout of " + std::to_string(t.after.count()) +
-                    " ns: expected more than zero; leave it out for the communicator's default");
-  }
-  o.timeout = t.after;
-}
+void add_option(call::options& o, const timeout& t);
 inline void add_option(call::options& o, const stop& s) { o.stop = s.token; }
 
 template <call_option... Options>
@@ -72,63 +65,25 @@ template <class T, class Front>
   }
 }
 
-template <backend Backend>
-class front {
+/// What does not depend on the backend.
+class front_base {
  public:
-  using transport_type = typename Backend::transport_type;
-
-  front() = default;
-  explicit front(std::shared_ptr<group> g) noexcept : group_(std::move(g)) {}
+  front_base() = default;
+  explicit front_base(std::shared_ptr<group> g) noexcept : group_(std::move(g)) {}
 
   [[nodiscard]] const std::shared_ptr<group>& state() const noexcept { return group_; }
   [[nodiscard]] int rank() const noexcept { return group_ ? group_->rank() : -1; }
   [[nodiscard]] int size() const noexcept { return group_ ? group_->size() : 0; }
 
   /// The call can be made at all: the communicator is open, this process is in it, nothing has failed.
-  void require_open(operation_kind kind) const {
-    if (!group_)
-      throw error(errc::closed, std::string{name(kind)} + ": this communicator was moved from or never connected");
-    transport::engine& e = group_->engine();
-    if (e.forked()) refuse(errc::forked, kind, e.misuse_text());
-    if (!entry::into(e)) refuse(errc::concurrent_use, kind, e.misuse_text());
-    if (!group_->is_member()) {
-      refuse(errc::not_a_member, kind, "this process is not in the communicator: ask is_member() before the call");
-    }
-    if (const auto& f = group_->failure()) {
-      refuse(f->code, kind, "the communicator has failed and takes no more calls; first cause: " + f->text, f->culprit);
-    }
-  }
+  void require_open(operation_kind kind) const;
 
-  [[noreturn]] void refuse(errc code, operation_kind kind, const std::string& text, int culprit = -1) const {
-    error_details d;
-    d.rank = group_->engine().rank();
-    d.peer = culprit;
-    d.host = group_->engine().host();
-    d.operation = std::string{name(kind)};
-    d.group = group_->name();
-    const std::string sentence = d.operation + " on '" + d.group + "' refused on rank " + std::to_string(rank()) +
-                                 " of " + std::to_string(size()) + ": " + text;
-    throw error(code, sentence, std::move(d));
-  }
-  [[noreturn]] void refuse(operation_kind kind, const std::string& text) const {
-    refuse(errc::invalid_argument, kind, text);
-  }
+  [[noreturn]] void refuse(errc code, operation_kind kind, const std::string& text, int culprit = -1) const;
+  [[noreturn]] void refuse(operation_kind kind, const std::string& text) const;
 
-  void check_root(operation_kind kind, root r) const {
-    if (r.rank < 0 || r.rank >= size()) {
-      refuse(kind, "root " + std::to_string(r.rank) + ": expected 0.." + std::to_string(size() - 1));
-    }
-  }
-  void check_peer(operation_kind kind, const char* role, int peer) const {
-    if (peer < 0 || peer >= size()) {
-      refuse(kind, std::string{role} + " " + std::to_string(peer) + ": expected 0.." + std::to_string(size() - 1));
-    }
-  }
-  void check_tag(operation_kind kind, tag t) const {
-    if (t.value < 0)
-      refuse(kind,
-             "tag " + std::to_string(t.value) + ": expected 0.." + std::to_string(std::numeric_limits<int>::max()));
-  }
+  void check_root(operation_kind kind, root r) const;
+  void check_peer(operation_kind kind, const char* role, int peer) const;
+  void check_tag(operation_kind kind, tag t) const;
   /// `found` elements where `expected` are needed; `why` says where the number comes from: words, or a function that
   /// makes them, as only a refusal needs them.
   template <class Why>
@@ -141,77 +96,50 @@ class front {
     } else {
       reason = why;
     }
-    refuse(kind, std::string{buffer} + " has " + std::to_string(found) + " elements, expected " +
-                     std::to_string(expected) + " = " + reason);
+    refuse_count(kind, buffer, found, expected, reason);
   }
   /// n blocks of one size in a buffer of `found` elements; gives the size of a block.
   [[nodiscard]] std::size_t divide(operation_kind kind, const char* buffer, std::size_t found,
-                                   const char* uneven) const {
-    const auto n = static_cast<std::size_t>(size());
-    if (found % n != 0) {
-      refuse(kind, std::string{buffer} + " has " + std::to_string(found) + " elements, not a multiple of the " +
-                       std::to_string(n) + " ranks: use " + uneven + " for blocks of different sizes");
-    }
-    return found / n;
-  }
-  void check_null(operation_kind kind, const char* buffer, const void* data, std::size_t count) const {
-    if (data == nullptr && count > 0) {
-      refuse(kind, std::string{buffer} + " is a null pointer with " + std::to_string(count) + " elements");
-    }
-  }
+                                   const char* uneven) const;
+  void check_null(operation_kind kind, const char* buffer, const void* data, std::size_t count) const;
   void check_overlap(operation_kind kind, const void* in, const void* out, std::size_t in_bytes, std::size_t out_bytes,
-                     bool same_start_allowed) const {
-    const auto a = reinterpret_cast<std::uintptr_t>(in);
-    const auto b = reinterpret_cast<std::uintptr_t>(out);
-    if (in_bytes == 0 || out_bytes == 0 || a + in_bytes <= b || b + out_bytes <= a) return;
-    if (same_start_allowed && a == b) return;
-    refuse(kind, "input and output overlap in part: pass disjoint buffers, or use the in-place form");
-  }
+                     bool same_start_allowed) const;
 
-  [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes) const {
-    return group_->selection.choose(kind, bytes, size(), true, {true, shares(kind), group_->hosts != nullptr});
-  }
+  [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes) const;
   /// Of a reduction. A library of its own combines in an order that nobody promises, and cannot be told of exceptions.
   [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes, bool commutative,
-                                             bool may_be_native) const {
-    return group_->selection.choose(kind, bytes, size(), commutative && !group_->ordered,
-                                    {may_be_native && !group_->ordered, shares(kind), group_->hosts != nullptr});
-  }
+                                             bool may_be_native) const;
 
   /// Whether a call concerns nobody else and cannot be interrupted: then it is carried out where it is made, and is
   /// one of the communicator's calls all the same.
-  [[nodiscard]] bool alone(const call::options& o) const noexcept {
-    if (group_->size() != 1 || o.stop.stop_possible()) return false;
-    (void)group_->next_sequence();
-    return true;
-  }
+  [[nodiscard]] bool alone(const call::options& o) const noexcept;
 
   /// Takes the next number. From here on the call is made: what goes wrong now concerns every rank.
-  [[nodiscard]] ticket enter(const transport::signature& s, call::options o) const {
-    return ticket(group_, group_->next_sequence(), s, std::move(o));
-  }
+  [[nodiscard]] ticket enter(const transport::signature& s, call::options o) const;
   /// A message has no number.
-  [[nodiscard]] ticket enter_message(const transport::signature& s, call::options o) const {
-    return ticket(group_, -1, s, std::move(o));
-  }
+  [[nodiscard]] ticket enter_message(const transport::signature& s, call::options o) const;
 
   [[nodiscard]] transport::signature sign(operation_kind kind, collective::algorithm how, std::uint16_t type,
-                                          std::uint64_t count) const {
-    transport::signature s;
-    s.kind = kind;
-    s.algorithm = how;
-    s.type = type;
-    s.count = count;
-    return s;
-  }
+                                          std::uint64_t count) const;
 
  private:
+  [[noreturn]] void refuse_count(operation_kind kind, const char* buffer, std::size_t found, std::size_t expected,
+                                 const std::string& reason) const;
   // One grouping whatever the size of the vector is what the schedules have, and shared memory has not.
-  [[nodiscard]] bool shares(operation_kind kind) const noexcept {
-    return group_->window != nullptr && !(group_->ordered && reduces(kind));
-  }
+  [[nodiscard]] bool shares(operation_kind kind) const noexcept;
 
   std::shared_ptr<group> group_{};
 };
 
+template <backend Backend>
+class front : public front_base {
+ public:
+  using transport_type = typename Backend::transport_type;
+  using front_base::front_base;
+};
+
 }  // namespace cohort::detail
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/communicator/impl/front.hpp>
+#endif

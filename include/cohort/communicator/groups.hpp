@@ -5,8 +5,8 @@
 
 #include <cohort/collective/form_group.hpp>
 #include <cohort/communicator/front.hpp>
+#include <cohort/detail/config.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,6 +17,11 @@ namespace cohort::detail {
 
 // A name is not an option of the operation: name_of takes it out of the list.
 inline void add_option(call::options&, const named&) noexcept {}
+
+/// The list of a subgroup, if it has some of the ranks of that communicator, each once.
+///
+/// Errors: invalid_argument
+[[nodiscard]] std::vector<std::int32_t> checked_members(const front_base& calls, const std::vector<int>& list);
 
 [[nodiscard]] inline const std::string* name_in() noexcept { return nullptr; }
 template <class First, class... Rest>
@@ -59,17 +64,9 @@ class group_calls {
     return guarded<Communicator>([&]() -> operation<Communicator> {
       constexpr auto kind = operation_kind::subgroup;
       calls().require_open(kind);
-      const std::vector<std::int32_t> list = checked(members.list());
-      std::vector<std::int32_t> set = list;
-      std::sort(set.begin(), set.end());
-      std::uint64_t what = set.size();
-      for (const std::int32_t r : set) what = mix(what, static_cast<std::uint64_t>(r));
-      group& parent = *calls().state();
-      const bool member = std::binary_search(set.begin(), set.end(), parent.rank());
-      const std::uint64_t which = member ? parent.next_formation(what) : 0;
-      const std::uint64_t context = collective::derive_context(parent, kind, which, what);
-      auto formed = collective::child_of(parent, context, name_for(collective::list_text(list), options...), list);
-      if (!member) return operation<Communicator>::completed(Communicator(std::move(formed)));
+      const std::vector<std::int32_t> list = checked_members(calls(), members.list());
+      auto formed = collective::subgroup_of(*calls().state(), list, name_for(collective::list_text(list), options...));
+      if (!formed->is_member()) return operation<Communicator>::completed(Communicator(std::move(formed)));
       transport::signature s = calls().sign(kind, collective::algorithm::binomial, 0, 0);
       ticket first(formed, formed->next_sequence(), s, group_options_of(options...));
       // Not moved: the ticket refers to it until the operation's promise has been made.
@@ -133,29 +130,10 @@ class group_calls {
     const std::string* const given = name_in(options...);
     return given != nullptr ? *given : calls().state()->name() + what;
   }
-
-  [[nodiscard]] std::vector<std::int32_t> checked(const std::vector<int>& list) const {
-    constexpr auto kind = operation_kind::subgroup;
-    if (list.empty()) calls().refuse(kind, "the list of members is empty: expected at least one rank");
-    std::vector<std::int32_t> result;
-    std::vector<int> place(static_cast<std::size_t>(calls().size()), -1);
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const int r = list[i];
-      if (r < 0 || r >= calls().size()) {
-        calls().refuse(kind, "rank " + std::to_string(r) + " at place " + std::to_string(i) +
-                                 " of the list: expected 0.." + std::to_string(calls().size() - 1) +
-                                 ", ranks of this communicator");
-      }
-      int& known = place[static_cast<std::size_t>(r)];
-      if (known >= 0) {
-        calls().refuse(kind, "rank " + std::to_string(r) + " is listed twice, at places " + std::to_string(known) +
-                                 " and " + std::to_string(i));
-      }
-      known = static_cast<int>(i);
-      result.push_back(r);
-    }
-    return result;
-  }
 };
 
 }  // namespace cohort::detail
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/communicator/impl/groups.hpp>
+#endif

@@ -3,15 +3,15 @@
 // in a group without shared memory they do nothing but hold what they are given.
 #pragma once
 
-#include <cohort/collective/shared/open.hpp>
+#include <cohort/collective/window.hpp>
 #include <cohort/communicator/front.hpp>
 #include <cohort/registration.hpp>
 #include <cohort/shared_vector.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace cohort {
 
@@ -39,12 +39,9 @@ class memory_calls {
       throw error(errc::invalid_argument, "register_memory: the buffer has no elements: expected at least one");
     }
     if constexpr (collective::sharing_transport<typename Backend::transport_type>) {
-      if (transport::regions* const all = shared()) {
-        std::vector<int> to = others();
+      if (auto engine = shared()) {
         auto* const data = reinterpret_cast<std::byte*>(elements.data());
-        const std::uint64_t number = all->promote(data, elements.size_bytes(), to);
-        if (number == 0) return {};
-        return registration(state().shared_engine(), *all, number, std::move(to));
+        return registration::of_pages(std::move(engine), data, elements.size_bytes());
       }
     }
     return {};
@@ -62,11 +59,7 @@ class memory_calls {
     transport::shared_segment memory = transport::shared_segment::create(count * sizeof(T));
     registration registered;
     if constexpr (collective::sharing_transport<typename Backend::transport_type>) {
-      if (transport::regions* const all = shared()) {
-        std::vector<int> to = others();
-        const std::uint64_t number = all->add(memory, to);
-        registered = registration(state().shared_engine(), *all, number, std::move(to));
-      }
+      if (auto engine = shared()) registered = registration::of_segment(std::move(engine), memory);
     }
     memory.close_descriptor();
     return shared_vector<T>(std::move(memory), std::move(registered), count);
@@ -74,13 +67,11 @@ class memory_calls {
 
  private:
   [[nodiscard]] const group& state() const { return *static_cast<const Communicator&>(*this).calls().state(); }
-  [[nodiscard]] transport::regions* shared() const {
-    if (state().window == nullptr) return nullptr;
-    return static_cast<typename Backend::transport_type&>(state().engine()).shared_buffers();
-  }
-  // All of this host: a buffer may be used on any communicator.
-  [[nodiscard]] std::vector<int> others() const {
-    return static_cast<typename Backend::transport_type&>(state().engine()).host_ranks()->sharing();
+  // Null where this rank shares no memory with the others.
+  [[nodiscard]] std::shared_ptr<transport::sharing_engine> shared() const {
+    auto engine = std::static_pointer_cast<typename Backend::transport_type>(state().shared_engine());
+    if (state().window == nullptr || engine->shared_buffers() == nullptr) return nullptr;
+    return engine;
   }
 };
 

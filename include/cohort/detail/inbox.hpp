@@ -3,14 +3,14 @@
 // or by a blocking wait; used by what completes on a thread of its own, as the calls of async_store do.
 #pragma once
 
-#include <algorithm>
+#include <cohort/detail/config.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 namespace cohort::detail {
@@ -36,44 +36,19 @@ class inbox {
   };
 
   /// Any thread. The driving thread resumes `who` when it next looks.
-  void post(std::shared_ptr<sleeper> who) {
-    const std::lock_guard lock(mutex_);
-    mail_.push_back(std::move(who));
-    has_mail_.store(true, std::memory_order_release);
-    for (const bell& b : bells_) b.ring(b.argument);
-    changed_.notify_one();
-  }
+  void post(std::shared_ptr<sleeper> who);
 
   // --- the driving thread
 
   [[nodiscard]] bool has_mail() const noexcept { return has_mail_.load(std::memory_order_acquire); }
   /// Resumes all that has come; true if there was any.
-  bool run() {
-    if (!has_mail()) return false;
-    std::vector<std::shared_ptr<sleeper>> now;
-    {
-      const std::lock_guard lock(mutex_);
-      now.swap(mail_);
-      has_mail_.store(false, std::memory_order_relaxed);
-    }
-    for (const std::shared_ptr<sleeper>& who : now) who->resume();
-    return !now.empty();
-  }
+  bool run();
   /// Until something comes, but no longer than `most`.
-  void sleep(std::chrono::milliseconds most) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, most, [this] { return !mail_.empty(); });
-  }
+  void sleep(std::chrono::milliseconds most);
 
-  void add(bell b) {
-    const std::lock_guard lock(mutex_);
-    if (std::find(bells_.begin(), bells_.end(), b) == bells_.end()) bells_.push_back(b);
-  }
+  void add(bell b);
   /// Afterwards it is not rung any more.
-  void remove(bell b) noexcept {
-    const std::lock_guard lock(mutex_);
-    std::erase(bells_, b);
-  }
+  void remove(bell b) noexcept;
 
   /// How many may still be posted; a wait that expects none does not sleep here.
   void expect(int change) noexcept { expected_.fetch_add(change, std::memory_order_relaxed); }
@@ -89,3 +64,7 @@ class inbox {
 };
 
 }  // namespace cohort::detail
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/detail/impl/inbox.hpp>
+#endif

@@ -4,13 +4,10 @@
 // nothing outlives the wait.
 #pragma once
 
-#include <cohort/detail/inbox.hpp>
+#include <cohort/detail/config.hpp>
 #include <cohort/transport/engine.hpp>
 
-#include <sched.h>
-
-#include <algorithm>
-#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -21,19 +18,9 @@ class wait_scope {
   wait_scope() noexcept : outer_(current()) { current() = this; }
   wait_scope(const wait_scope&) = delete;
   wait_scope& operator=(const wait_scope&) = delete;
-  ~wait_scope() {
-    if (outer_ == nullptr && thread_inbox()) {
-      for (const auto& e : engines_) thread_inbox()->remove(bell_of(*e));
-    }
-    current() = outer_;
-  }
+  ~wait_scope();
 
-  void add(const std::shared_ptr<transport::engine>& e) {
-    if (std::find(engines_.begin(), engines_.end(), e) != engines_.end()) return;
-    engines_.push_back(e);
-    // The outermost wait knows every engine on which this thread may sleep.
-    if (outer_ == nullptr && thread_inbox()) thread_inbox()->add(bell_of(*e));
-  }
+  void add(const std::shared_ptr<transport::engine>& e);
 
   /// An operation of this engine is being waited for on this thread.
   static void note(const std::shared_ptr<transport::engine>& e) {
@@ -41,52 +28,34 @@ class wait_scope {
   }
 
   /// Where another thread leaves what is to be resumed by this one; null when no wait on this thread would look.
-  static std::shared_ptr<inbox> mail_for_this_thread() {
-    if (current() == nullptr) return nullptr;
-    std::shared_ptr<inbox>& mine = thread_inbox();
-    if (!mine) {
-      mine = std::make_shared<inbox>();
-      const wait_scope* outermost = current();
-      while (outermost->outer_ != nullptr) outermost = outermost->outer_;
-      for (const auto& e : outermost->engines_) mine->add(bell_of(*e));
-    }
-    return mine;
-  }
+  static std::shared_ptr<inbox> mail_for_this_thread();
 
   template <class Done>
   void drive_until(Done done) {
     const std::shared_ptr<inbox>& mail = thread_inbox();  // may come while it drives
     while (!done()) {
-      if (mail && mail->run()) continue;
+      if (mail && run(*mail)) continue;
       if (engines_.size() == 1) {
         transport::engine& only = *engines_.front();
-        only.drive_until([&] { return done() || engines_.size() != 1 || (mail && mail->has_mail()); });
+        only.drive_until([&] { return done() || engines_.size() != 1 || (mail && has_mail(*mail)); });
         continue;
       }
-      bool moved = false;
-      for (std::size_t i = 0; i < engines_.size(); ++i) moved = engines_[i]->turn() || moved;
-      // Several worlds cannot be slept on at once: each in turn, for a moment.
-      if (!moved && !done() && !engines_.empty()) {
-        next_ = (next_ + 1) % engines_.size();
-        engines_[next_]->sleep(transport::engine::clock::now() + std::chrono::microseconds{200});
-      } else if (engines_.empty() && mail && mail->expects()) {
-        // Bounded: something else that this wait is for may be resumed by a thread that does not ring.
-        mail->sleep(std::chrono::milliseconds{5});
-      } else if (engines_.empty()) {
-        ::sched_yield();
-      }
+      const bool moved = turn_all();
+      rest(moved || done(), mail.get());
     }
   }
 
  private:
-  [[nodiscard]] static inbox::bell bell_of(transport::engine& e) noexcept {
-    return {[](void* p) noexcept { static_cast<transport::engine*>(p)->request_attention(); }, &e};
-  }
+  /// Resumes what other threads have left for this one; false if that was nothing.
+  [[nodiscard]] static bool run(inbox& mail);
+  [[nodiscard]] static bool has_mail(const inbox& mail) noexcept;
+  /// A turn of every engine; true if anything moved.
+  [[nodiscard]] bool turn_all();
+  /// What is left to do until the next turn: nothing if one must follow at once.
+  void rest(bool at_once, inbox* mail);
+
   /// One a thread, for all waits in it: an inner one must not leave lying what an outer one needs.
-  static std::shared_ptr<inbox>& thread_inbox() noexcept {
-    static thread_local std::shared_ptr<inbox> mine;
-    return mine;
-  }
+  static std::shared_ptr<inbox>& thread_inbox() noexcept;
   static wait_scope*& current() noexcept {
     static thread_local wait_scope* innermost = nullptr;
     return innermost;
@@ -99,3 +68,7 @@ class wait_scope {
 };
 
 }  // namespace cohort::detail
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/detail/impl/wait_scope.hpp>
+#endif

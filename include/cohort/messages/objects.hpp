@@ -6,11 +6,11 @@
 #include <cohort/codec.hpp>
 #include <cohort/collective/broadcast.hpp>
 #include <cohort/collective/negotiate.hpp>
+#include <cohort/detail/config.hpp>
 #include <cohort/messages/transfer.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,28 +37,17 @@ template <class... Ts>
   }
 }
 
-inline void check_size(const call& c, int rank, std::uint64_t bytes, const codec_limits& limits) {
-  if (bytes <= limits.bytes) return;
-  throw error(errc::limit_exceeded, std::string{name(c.signature().kind)} + ": rank " + std::to_string(rank) +
-                                        " has an object of " + std::to_string(bytes) +
-                                        " bytes; codec_limits::bytes allows " + std::to_string(limits.bytes) +
-                                        ": give the call larger limits, on every rank");
-}
+/// Errors: limit_exceeded
+void check_size(const call& c, int rank, std::uint64_t bytes, const codec_limits& limits);
 
 template <transport::message_transport Transport, class... Ts>
 operation<decoded_objects_t<Ts...>> receive_objects([[maybe_unused]] cohort::detail::ticket t, end what,
                                                     codec_limits limits) {
   call& c = co_await collective::current_call{};
-  const transport::channel<Transport> ch(c);
   object_bytes bytes;
   what.room = cohort::detail::growing_room::of(growing(bytes, limits.bytes));
-  transport::request r = request_for(ch, what, false);
-  r.pieces = &what.bytes;
-  let_grow(r, what.room);
-  transport::transfer_scope scope(c);
-  scope.hold(&r, 1);
-  scope.start(ch.transport(), 0);
-  co_await scope.done();
+  auto came = receive_within<Transport>(c, what);
+  co_await came;
   co_return decoded<Ts...>(c, bytes, limits);
 }
 
@@ -125,3 +114,7 @@ operation<T> scatter_objects([[maybe_unused]] cohort::detail::ticket t, object_b
 }
 
 }  // namespace cohort::messages
+
+#ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/messages/impl/objects.hpp>
+#endif

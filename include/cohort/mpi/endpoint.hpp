@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cohort/detail/byte_buffer.hpp>
+#include <cohort/detail/config.hpp>
 #include <cohort/mpi/datatype.hpp>
 #include <cohort/mpi/device_memory.hpp>
 #include <cohort/mpi/header.hpp>
@@ -54,7 +55,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   ///
   /// Errors: version_mismatch, or what MPI says
   mpi_endpoint(MPI_Comm base, const settings& wanted);
-  inline ~mpi_endpoint() override;
+  COHORT_DECL ~mpi_endpoint() override;
 
   [[nodiscard]] std::string host() const override { return host_; }
 
@@ -63,9 +64,9 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   [[nodiscard]] bool send_now(int to, const envelope& header, const piece& payload);
   [[nodiscard]] bool receive_now(int from, const envelope& expected, const piece& into, envelope& came);
   [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
-  inline void withdraw(request& r) override;
-  inline std::shared_ptr<const fault> report(fault f, const group& where) override;
-  inline void entered(const call& c) override;
+  COHORT_DECL void withdraw(request& r) override;
+  COHORT_DECL std::shared_ptr<const fault> report(fault f, const group& where) override;
+  COHORT_DECL void entered(const call& c) override;
   /// Waits until every rank has left. False when the deadline came first.
   bool wait_until_all_left(clock::time_point deadline);
 
@@ -93,13 +94,13 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void drop_started() noexcept;
 
  protected:
-  inline bool progress() override;
-  inline void sleep_until(clock::time_point until) override;
-  inline void wake() noexcept override;
-  inline void collect_faults(std::vector<std::shared_ptr<const fault>>& into) override;
-  inline void group_added(group& g) override;
-  inline void group_removed(group& g) override;
-  inline void leave() override;
+  COHORT_DECL bool progress() override;
+  COHORT_DECL void sleep_until(clock::time_point until) override;
+  COHORT_DECL void wake() noexcept override;
+  COHORT_DECL void collect_faults(std::vector<std::shared_ptr<const fault>>& into) override;
+  COHORT_DECL void group_added(group& g) override;
+  COHORT_DECL void group_removed(group& g) override;
+  COHORT_DECL void leave() override;
 
  private:
   static constexpr std::size_t slot_bytes = sizeof(mpi_packet) + eager_limit;
@@ -324,6 +325,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
 
 }  // namespace cohort::transport
 
+#ifndef COHORT_SEPARATE_COMPILATION
 #include <cohort/mpi/impl/endpoint.hpp>
 #include <cohort/mpi/impl/faults.hpp>
 #include <cohort/mpi/impl/links.hpp>
@@ -331,3 +333,4 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
 #include <cohort/mpi/impl/messages.hpp>
 #include <cohort/mpi/impl/native.hpp>
 #include <cohort/mpi/impl/transfers.hpp>
+#endif

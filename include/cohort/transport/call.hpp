@@ -4,7 +4,6 @@
 // need the engine and come with engine.hpp.
 #pragma once
 
-#include <cohort/collective/hosts.hpp>
 #include <cohort/collective/link_costs.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/transport/fault.hpp>
@@ -29,6 +28,10 @@ namespace transport {
 class engine;
 class shm_window;
 }  // namespace transport
+
+namespace collective {
+class host_table;
+}
 
 class call;
 
@@ -57,7 +60,7 @@ class group {
   [[nodiscard]] const std::shared_ptr<const transport::fault>& failure() const noexcept { return failure_; }
 
   /// How many groups of these members, whatever their order, this rank has made of this communicator before.
-  [[nodiscard]] std::uint64_t next_formation(std::uint64_t members) { return formed_[members]++; }
+  [[nodiscard]] std::uint64_t next_formation(std::uint64_t members);
 
   /// The number of the next collective: the order of calls is the order of numbers.
   [[nodiscard]] std::int64_t next_sequence() noexcept { return next_sequence_++; }

@@ -6,14 +6,12 @@
 #include <cohort/detail/byte_buffer.hpp>
 #include <cohort/detail/config.hpp>
 #include <cohort/detail/fork_count.hpp>
-#include <cohort/detail/inbox.hpp>
 #include <cohort/detail/visitor.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/fault.hpp>
 #include <cohort/transport/patience.hpp>
 #include <cohort/transport/request.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <coroutine>
@@ -23,16 +21,20 @@
 #include <unordered_map>
 #include <vector>
 
+namespace cohort::detail {
+class inbox;
+}
+
 namespace cohort::transport {
 
 class engine : public std::enable_shared_from_this<engine> {
  public:
   using clock = std::chrono::steady_clock;
 
-  engine(int rank, int size) noexcept : rank_(rank), size_(size) {}
+  engine(int rank, int size) noexcept;
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
-  virtual ~engine() = default;
+  COHORT_DECL virtual ~engine();
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
@@ -44,9 +46,7 @@ class engine : public std::enable_shared_from_this<engine> {
   /// The thread that is inside, whose business ends before it runs code of the user's.
   [[nodiscard]] detail::visitor& visitor() noexcept { return visitor_; }
   /// Throws `forked` or `concurrent_use` with `what` in front of the text, unless this thread may use the engine now.
-  void require_use(const char* what) const {
-    if (forked() || visitor_.is_other_thread()) refuse_use(what);
-  }
+  void require_use(const char* what) const;
   /// Why it may not, in words.
   [[nodiscard]] std::string misuse_text() const;
 
@@ -60,31 +60,16 @@ class engine : public std::enable_shared_from_this<engine> {
   /// A turn of everything that must move for this rank to move; more than `poll` where ranks share a thread.
   virtual bool turn() { return poll(); }
   /// Sleeps until something happens, or until `until`.
-  void sleep(clock::time_point until) {
-    require_use("wait");
-    const detail::visitor::visit inside(visitor_);
-    sleep_until(std::min(until, next_deadline_));
-  }
+  void sleep(clock::time_point until);
   /// How this rank waits, in blocking calls and for a moment in others.
   [[nodiscard]] patience& how_to_wait() noexcept { return patience_; }
   [[nodiscard]] clock::time_point next_deadline() const noexcept { return next_deadline_; }
 
   // --- resumption: nothing is resumed from inside a transport, only from the top of a turn
-  void resume_later(std::coroutine_handle<> h) {
-    resume_later([](void* frame) { std::coroutine_handle<>::from_address(frame).resume(); }, h.address());
-  }
-  void resume_later(void (*resume)(void*), void* argument) {
-    ready_.push_back({resume, argument});
-    if (turn_depth_ == 0) schedule_turn();
-  }
+  void resume_later(std::coroutine_handle<> h);
+  void resume_later(void (*resume)(void*), void* argument);
   /// Where other threads leave what this engine's thread is to resume.
-  [[nodiscard]] const std::shared_ptr<detail::inbox>& inbox() {
-    if (!inbox_) {
-      inbox_ = std::make_shared<detail::inbox>();
-      inbox_->add(bell());
-    }
-    return inbox_;
-  }
+  [[nodiscard]] const std::shared_ptr<detail::inbox>& inbox();
   /// The engine that is resuming coroutines on this thread now; null when none is.
   [[nodiscard]] static engine* resuming() noexcept { return innermost(); }
   /// Takes back every resumption with this argument: what it would resume is being destroyed.
@@ -107,11 +92,7 @@ class engine : public std::enable_shared_from_this<engine> {
   void report_mismatch(const group& g, std::int64_t sequence, int culprit, errc code, std::string text);
 
   // --- communicators
-  void add(group& g) {
-    groups_.push_back(&g);
-    by_context_[g.context()] = &g;
-    group_added(g);
-  }
+  void add(group& g);
   void remove(group& g);
   [[nodiscard]] group* find(std::uint64_t context) const noexcept;
   [[nodiscard]] std::size_t groups_alive() const noexcept { return groups_.size(); }
@@ -124,18 +105,12 @@ class engine : public std::enable_shared_from_this<engine> {
     }
   }
   /// Any thread: there is something to attend to besides messages.
-  void request_attention() noexcept {
-    attention_.store(true, std::memory_order_release);
-    wake();
-  }
+  void request_attention() noexcept;
 
   [[nodiscard]] detail::buffer_cache& scratch() noexcept { return scratch_; }
 
   /// A fault of one communicator is its own; that of a rank concerns every communicator that the rank is in.
-  [[nodiscard]] static bool concerns(const fault& f, const group& g) noexcept {
-    if (f.context != every_context) return f.context == g.context();
-    return f.culprit < 0 || g.rank_of(f.culprit) >= 0;
-  }
+  [[nodiscard]] static bool concerns(const fault& f, const group& g) noexcept;
 
  protected:
   /// As `request_attention`, where the caller wakes the engine itself.
@@ -153,9 +128,7 @@ class engine : public std::enable_shared_from_this<engine> {
   virtual void group_added(group&) {}
   virtual void group_removed(group&) {}
   /// No other thread rings this engine any more. First thing in the destructor of whoever implements `wake`.
-  void silence() noexcept {
-    if (inbox_) inbox_->remove(bell());
-  }
+  void silence() noexcept;
   /// The last communicator of this world on this rank is gone: say goodbye.
   virtual void leave() {}
 
@@ -171,18 +144,13 @@ class engine : public std::enable_shared_from_this<engine> {
     void* argument;
   };
 
-  [[nodiscard]] detail::inbox::bell bell() noexcept {
-    return {[](void* p) noexcept { static_cast<engine*>(p)->request_attention(); }, this};
-  }
   static engine*& innermost() noexcept {
     static thread_local engine* now = nullptr;
     return now;
   }
   void check_deadlines(clock::time_point now);
   [[nodiscard]] fault overdue(const call& c, clock::time_point now) const;
-  void report_and_deliver(fault f, const group& where) {
-    if (const auto known = report(std::move(f), where)) deliver(known);
-  }
+  void report_and_deliver(fault f, const group& where);
   void fail(group& g, const std::shared_ptr<const fault>& f);
   [[noreturn]] void refuse_use(const char* what) const;
 

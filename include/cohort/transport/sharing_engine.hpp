@@ -6,8 +6,6 @@
 #include <cohort/detail/config.hpp>
 #include <cohort/transport/engine.hpp>
 #include <cohort/transport/shm/flag_wait.hpp>
-#include <cohort/transport/shm/neighbours.hpp>
-#include <cohort/transport/shm/regions.hpp>
 
 #include <memory>
 #include <string>
@@ -15,9 +13,14 @@
 
 namespace cohort::transport {
 
+class neighbours;
+class regions;
+struct host_address;
+
 class sharing_engine : public engine {
  public:
-  using engine::engine;
+  sharing_engine(int rank, int size) noexcept;
+  COHORT_DECL ~sharing_engine() override;
 
   /// Whether no message is here that nobody has asked for.
   [[nodiscard]] virtual bool nothing_early() const noexcept = 0;

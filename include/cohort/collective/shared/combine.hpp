@@ -3,7 +3,6 @@
 // by collective/reduce_scatter.hpp and collective/scan.hpp.
 #pragma once
 
-#include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/open.hpp>
 
@@ -13,48 +12,6 @@ namespace cohort::collective {
 [[nodiscard]] inline std::size_t reduce_scatter_chunk(std::size_t capacity, std::size_t ranks,
                                                       std::size_t element_bytes) noexcept {
   return whole_elements(capacity / ranks, element_bytes);
-}
-
-/// The same result as reduce_scatter_in_window, if it takes one step and can be had without a frame.
-///
-/// Result: false: a frame must carry the operation out, from the beginning or from where this has left it
-/// Errors: none: what the functor throws, it throws again in the frame
-[[nodiscard]] inline bool reduce_scatter_at_once(const cohort::detail::ticket& t, const layout& in, const layout& out,
-                                                 std::size_t longest, const cohort::detail::reducer& op) {
-  if (!may_be_at_once(t, longest) || op.prepare != nullptr) return false;
-  const auto ranks = static_cast<std::size_t>(t.home->size());
-  const bool tiny = longest * ranks <= transport::shm_window::inline_bytes;
-  if (!tiny && longest > reduce_scatter_chunk(t.home->window->slot_bytes(), ranks, op.element_bytes)) return false;
-  operands sources(t.home->size());
-  const std::byte* const together = in.row_of(longest);
-  std::byte* const result = out.row_of(longest);
-  step_at_once now(t);
-  if (!now.begin(tiny)) return false;
-  const transport::window_step& step = now.step();
-  const int p = step.size();
-  const int r = step.rank();
-  const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
-  if (together != nullptr) {
-    copy_short(memory(r), together, longest * ranks);
-  } else {
-    for (int k = 0; k < p; ++k) copy_in(in, k, 0, longest, memory(r) + static_cast<std::size_t>(k) * longest);
-  }
-  now.raise();
-  if (!now.raised_by_all()) return false;
-  try {
-    sources.set([&](int k) { return memory(k) + static_cast<std::size_t>(r) * longest; });
-    if (result != nullptr) {
-      sources.fold(op, p, result, longest);
-      conclude(op, result, longest / op.element_bytes, p);
-    } else {
-      sources.fold_out(op, p, out, 0, 0, longest, false);
-      out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(op, data, n / op.element_bytes, p); });
-    }
-  } catch (...) {
-    return false;
-  }
-  now.end();
-  return true;
 }
 
 /// Combines block r of everybody's `in` into `out` on rank r.
@@ -104,38 +61,6 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
   co_return true;
 }
 
-/// The same result as an inclusive scan_in_window, if it takes one step and can be had without a frame.
-///
-/// Result: false: a frame must carry the operation out, from the beginning or from where this has left it
-/// Errors: none: what the functor throws, it throws again in the frame
-[[nodiscard]] inline bool scan_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
-                                       std::size_t count, const cohort::detail::reducer& op) {
-  const std::size_t bytes = count * op.element_bytes;
-  if (!may_be_at_once(t, bytes)) return false;
-  const bool tiny = bytes <= transport::shm_window::inline_bytes;
-  if (!tiny && bytes > whole_elements(t.home->window->slot_bytes(), op.element_bytes)) return false;
-  operands sources(t.home->size());
-  step_at_once now(t);
-  if (!now.begin(tiny)) return false;
-  const transport::window_step& step = now.step();
-  const int r = step.rank();
-  const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
-  try {
-    give(op, in, memory(r), count, r + 1);
-    now.raise();
-    for (int k = r - 1; k >= 0; --k) {
-      if (!now.raised_by(k)) return false;
-    }
-    sources.set(memory);
-    sources.fold(op, r + 1, out, bytes);
-    conclude(op, out, count, r + 1);
-  } catch (...) {
-    return false;
-  }
-  now.end();
-  return true;
-}
-
 /// Combines what ranks 0 .. last hold into `out`, where `last` is this rank, or the one before it if `exclusive`.
 ///
 /// Shapes: in, out: one block of `bytes` bytes; where there is nothing to combine out is left as it is
@@ -164,17 +89,21 @@ task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, 
   }
   const std::size_t chunk = whole_elements(use.capacity(), op.element_bytes);
   const bool streaming = vectors_exceed_caches(bytes, p);
+  const std::byte* const own = in.together(0, 1).data;
+  // Nobody reads what the last rank has, and rank 0's result may be where it is to be.
+  const bool unread = !tiny && r == p - 1 && own != nullptr;
+  const bool in_place = count == 1 && r == 0 && own != nullptr && own == out.together(0, 1).data;
   for (std::size_t at = 0; at == 0 || at < bytes; at += chunk) {
     const std::size_t here = std::min(chunk, bytes - at);
     const auto memory = [&use, tiny](int k) { return tiny ? use.short_data(k) : use.slot(k); };
     if (at > 0 || !use.begun()) {
-      for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
-      copy_in(in, 0, at, here, memory(r));
+      for (int k = 1; k < p && !unread; ++k) co_await use.left_by(use.other(k));
+      if (!unread) copy_in(in, 0, at, here, memory(r));
       use.raise();
     }
     for (int k = r - 1; k >= 0; --k) co_await use.arrived(k);
-    if (count > 0) {
-      sources.set(memory);
+    if (count > 0 && !in_place) {
+      sources.set([&](int k) { return unread && k == r ? own + at : memory(k); });
       sources.fold_out(op, count, out, 0, at, here, streaming);
     }
     use.end_step();

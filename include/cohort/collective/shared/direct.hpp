@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/collective/shared/copy.hpp>
+#include <cohort/transport/shm/regions.hpp>
 #include <cohort/transport/shm/window_use.hpp>
 
 #include <cstring>

@@ -52,6 +52,18 @@ struct window_move {
   }
 };
 
+/// Of a broadcast: the root fills one half of its part while the others read the other half.
+inline constexpr std::size_t broadcast_chunk = std::size_t{128} << 10;
+
+[[nodiscard]] inline window_move broadcast_move(const whole_vector& v, int root) {
+  window_move m;
+  m.in = m.out = v.cut(1);
+  m.giver = root;
+  m.longest = v.count * v.element_bytes;
+  m.most_at_once = broadcast_chunk;
+  return m;
+}
+
 namespace detail {
 
 /// Puts bytes [at, at + bytes) of every block that this rank gives where the others read them.

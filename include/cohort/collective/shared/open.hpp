@@ -4,22 +4,16 @@
 // headers of this folder.
 #pragma once
 
-#include <cohort/collective/select.hpp>
 #include <cohort/task.hpp>
 #include <cohort/transport/channel.hpp>
 #include <cohort/transport/shm/window_use.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
 namespace cohort::collective {
-
-/// A transport whose ranks may share memory.
-template <class Transport>
-concept sharing_transport = std::derived_from<Transport, transport::sharing_engine>;
 
 namespace detail {
 
@@ -109,12 +103,6 @@ template <class Use = transport::window_use>
 task<> wait_to_begin(Use& use) {
   for (int k = 1; k < use.size(); ++k) co_await use.follower(use.other(k));
   for (int k = 1; k < use.size(); ++k) co_await use.left_by(use.other(k));
-}
-
-/// The algorithm by messages for a call that was to be carried out in a window which could not be opened.
-[[nodiscard]] inline algorithm without_window(const call& c, std::size_t bytes, bool commutative) {
-  const group& g = c.home();
-  return g.selection.choose(c.signature().kind, bytes, g.size(), commutative && !g.ordered);
 }
 
 }  // namespace cohort::collective

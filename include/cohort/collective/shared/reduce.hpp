@@ -3,48 +3,16 @@
 // ones are combined slice by slice, each rank its own. Called by collective/all_reduce.hpp and collective/reduce.hpp.
 #pragma once
 
-#include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/direct.hpp>
 #include <cohort/collective/shared/open.hpp>
+#include <cohort/collective/shared/reduced.hpp>
 
 namespace cohort::collective {
 
 /// Vectors up to this size are combined whole by every rank: cheaper than waiting once more for slices.
 [[nodiscard]] constexpr std::size_t whole_vector_bytes(int ranks) noexcept {
   return ranks <= 2 ? std::size_t{64} << 10 : std::size_t{16} << 10;
-}
-
-/// The same result as reduce_in_window, of vectors that every rank combines whole, if it can be had without a frame.
-///
-/// Shapes: out: as in; not used on ranks other than `root`, unless that is -1
-/// Result: false: a frame must carry the operation out, from the beginning or from where this has left it
-/// Errors: none: what the functor throws, it throws again in the frame
-[[nodiscard]] inline bool reduce_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
-                                         std::size_t count, const cohort::detail::reducer& op, int root) {
-  const int p = t.home->size();
-  const std::size_t bytes = count * op.element_bytes;
-  if (!may_be_at_once(t, bytes) || bytes > whole_vector_bytes(p) || p > few_ranks) return false;
-  const bool tiny = bytes <= transport::shm_window::inline_bytes;
-  step_at_once now(t);
-  if (!now.begin(tiny)) return false;
-  const transport::window_step& step = now.step();
-  const auto data = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
-  try {
-    give(op, in, data(step.rank()), count, p);
-    now.raise();
-    if (root < 0 || root == step.rank()) {
-      if (!now.raised_by_all()) return false;
-      const std::byte* at[few_ranks];
-      for (int k = 0; k < p; ++k) at[k] = data(k);
-      op.fold_many(op.op, out, at, p, count, false);
-      conclude(op, out, count, p);
-    }
-  } catch (...) {
-    return false;
-  }
-  now.end();
-  return true;
 }
 
 namespace detail {
@@ -102,18 +70,6 @@ task<> reduce_directly(Use& use, layout source, layout dest, std::size_t bytes, 
   for (int k = 1; k < p; ++k) co_await use.second_of(use.other(k));
 }
 
-/// How a reduction in the window has ended, on every rank.
-enum class reduced : unsigned char {
-  not_at_all,  ///< the window cannot be opened
-  combined,    ///< the functor's `finish` remains to be applied
-  finished,
-};
-
-/// Combines the vectors of all ranks into `dest`, which may be `source`; only on `root` unless that is -1.
-///
-/// Shapes: source, dest: layouts of one block of `bytes` bytes; dest is not used on ranks that get no result
-/// Order:  that of the ranks, always
-/// Cost:   a vector of up to 96 bytes costs two cache lines from each rank, one of 32 bytes a single one
 template <class Channel>
 task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size_t bytes,
                                const cohort::detail::reducer& op, int root) {

@@ -4,6 +4,7 @@
 
 #include <cohort/detail/host_name.hpp>
 #include <cohort/mpi/endpoint.hpp>
+#include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/version.hpp>
 
 #include <unistd.h>
@@ -44,7 +45,7 @@ inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MI
 
 }  // namespace detail_mpi
 
-inline mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
+COHORT_DECL mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
     : sharing_engine(detail_mpi::rank_in(base), detail_mpi::size_of(base)),
       host_(detail::host_name()),
       check_(wanted.check),
@@ -80,7 +81,7 @@ inline mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
   share_memory(wanted);
 }
 
-inline mpi_endpoint::~mpi_endpoint() {
+COHORT_DECL mpi_endpoint::~mpi_endpoint() {
   silence();
   mpi_endpoint::leave();
   int finalised = 0;
@@ -118,7 +119,7 @@ inline mpi_endpoint::~mpi_endpoint() {
   MPI_Comm_free(&control_);
 }
 
-inline bool mpi_endpoint::progress() {
+COHORT_DECL bool mpi_endpoint::progress() {
   bool moved = waits_.look(*this);
   if (broken_) return moved;
   // Words in memory cost less to look at than MPI: while nothing else is waited for, MPI is asked more rarely.
@@ -148,7 +149,7 @@ inline bool mpi_endpoint::progress() {
   return moved;
 }
 
-inline bool mpi_endpoint::settle_outgoing() {
+COHORT_DECL bool mpi_endpoint::settle_outgoing() {
   bool moved = false;
   // They mostly end in the order in which they began.
   while (!outgoing_.empty()) {
@@ -167,7 +168,7 @@ inline bool mpi_endpoint::settle_outgoing() {
   return moved;
 }
 
-inline void mpi_endpoint::sleep_until(clock::time_point until) {
+COHORT_DECL void mpi_endpoint::sleep_until(clock::time_point until) {
   const bool in_mpi = !transfers_.empty() || !issued_.empty() || !outgoing_.empty();
   const auto now = clock::now();
   // MPI moves long messages only while it is called: those get a while of undivided attention.
@@ -190,20 +191,20 @@ inline void mpi_endpoint::sleep_until(clock::time_point until) {
   nap_ = std::min(in_mpi ? shortest * 4 : longest, nap_ * 2);
 }
 
-inline void mpi_endpoint::wake() noexcept {
+COHORT_DECL void mpi_endpoint::wake() noexcept {
   const std::lock_guard lock(mutex_);
   woken_ = true;
   if (beside_memory_) neighbours_->ring(rank());
   rung_.notify_all();
 }
 
-inline std::vector<int> mpi_endpoint::everybody() const {
+COHORT_DECL std::vector<int> mpi_endpoint::everybody() const {
   std::vector<int> all(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) all[static_cast<std::size_t>(r)] = r;
   return all;
 }
 
-inline void mpi_endpoint::group_added(group& g) {
+COHORT_DECL void mpi_endpoint::group_added(group& g) {
   share_window(g);
   if (const auto known = verdicts_.find(g.context()); known != verdicts_.end()) {
     faults_.push_back(known->second);
@@ -211,7 +212,7 @@ inline void mpi_endpoint::group_added(group& g) {
   }
 }
 
-inline void mpi_endpoint::group_removed(group& g) {
+COHORT_DECL void mpi_endpoint::group_removed(group& g) {
   if (neighbours_) neighbours_->forget(g.context());
   for (const int r : links_.ranks()) links_.to(r).connection->forget(g.context());
   matcher_.forget(g.context(), [this](const early_message& m) { drop(m); });
@@ -239,7 +240,7 @@ inline void mpi_endpoint::group_removed(group& g) {
   }
 }
 
-inline void mpi_endpoint::leave() {
+COHORT_DECL void mpi_endpoint::leave() {
   if (has_left_) return;
   has_left_ = true;
   left_[static_cast<std::size_t>(rank())] = true;
@@ -254,7 +255,7 @@ inline void mpi_endpoint::leave() {
   }
 }
 
-inline bool mpi_endpoint::wait_until_all_left(clock::time_point deadline) {
+COHORT_DECL bool mpi_endpoint::wait_until_all_left(clock::time_point deadline) {
   const auto all_sent = [this] {
     return outgoing_.empty() && std::none_of(links_.ranks().begin(), links_.ranks().end(),
                                              [this](int r) { return links_.to(r).connection->has_output(); });

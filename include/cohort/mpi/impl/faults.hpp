@@ -10,7 +10,7 @@
 
 namespace cohort::transport {
 
-inline void mpi_endpoint::entered(const call& c) {
+COHORT_DECL void mpi_endpoint::entered(const call& c) {
   const group& g = c.home();
   if (contradicts_early(*this, matcher_, c)) return;
   const auto gone = retired_.find(g.context());
@@ -24,7 +24,7 @@ inline void mpi_endpoint::entered(const call& c) {
 }
 
 // A rank has destroyed its part of a communicator: what still needs it there fails.
-inline void mpi_endpoint::on_retired(int source, const mpi_packet& p, const mpi_standing& last) {
+COHORT_DECL void mpi_endpoint::on_retired(int source, const mpi_packet& p, const mpi_standing& last) {
   retirements& known = retired_[p.context];
   const bool news =
       std::none_of(known.of.begin(), known.of.end(), [&](const retirement& r) { return r.rank == source; });
@@ -60,7 +60,7 @@ inline void mpi_endpoint::on_retired(int source, const mpi_packet& p, const mpi_
   }
 }
 
-inline void mpi_endpoint::broadcast(const fault& f, const std::vector<int>& members) {
+COHORT_DECL void mpi_endpoint::broadcast(const fault& f, const std::vector<int>& members) {
   if (broken_) return;
   const std::size_t bytes = std::min(f.text.size(), peer_connection::longest_notice - sizeof(mpi_packet));
   for (const int member : members) {
@@ -70,20 +70,20 @@ inline void mpi_endpoint::broadcast(const fault& f, const std::vector<int>& memb
 }
 
 /// The first that is known of a communicator stays.
-inline void mpi_endpoint::note(std::shared_ptr<const fault> f) {
+COHORT_DECL void mpi_endpoint::note(std::shared_ptr<const fault> f) {
   if (find(f->context) == nullptr && f->context != every_context) verdicts_.try_emplace(f->context, f);
   faults_.push_back(std::move(f));
   attention_needed();
 }
 
 /// A failure of the whole world that was noticed here.
-inline void mpi_endpoint::spread(const fault& f) {
+COHORT_DECL void mpi_endpoint::spread(const fault& f) {
   note(std::make_shared<const fault>(f));
   broadcast(f, everybody());
 }
 
 /// MPI has refused something: nothing can be relied upon any more.
-inline void mpi_endpoint::mpi_failed(const std::string& what) {
+COHORT_DECL void mpi_endpoint::mpi_failed(const std::string& what) {
   fault f;
   f.code = errc::io_error;
   f.culprit = -1;
@@ -97,7 +97,7 @@ inline void mpi_endpoint::mpi_failed(const std::string& what) {
   broken_ = true;
 }
 
-inline std::shared_ptr<const fault> mpi_endpoint::report(fault f, const group& where) {
+COHORT_DECL std::shared_ptr<const fault> mpi_endpoint::report(fault f, const group& where) {
   for (const auto& earlier : faults_) {
     if (concerns(*earlier, where)) return earlier;
   }
@@ -130,7 +130,7 @@ inline std::shared_ptr<const fault> mpi_endpoint::report(fault f, const group& w
 }
 
 /// Says who has not arrived, as far as they have answered.
-inline void mpi_endpoint::conclude_inquiry() {
+COHORT_DECL void mpi_endpoint::conclude_inquiry() {
   inquiry q = std::move(*inquiry_);
   inquiry_.reset();
   const group* const g = find(q.what.context);
@@ -165,6 +165,6 @@ inline void mpi_endpoint::conclude_inquiry() {
   attention_needed();
 }
 
-inline void mpi_endpoint::collect_faults(std::vector<std::shared_ptr<const fault>>& into) { into.swap(faults_); }
+COHORT_DECL void mpi_endpoint::collect_faults(std::vector<std::shared_ptr<const fault>>& into) { into.swap(faults_); }
 
 }  // namespace cohort::transport

@@ -11,7 +11,7 @@
 namespace cohort::transport {
 
 /// The connection to another rank, made when there is none yet; null to one that does not share memory.
-inline peer_connection* mpi_endpoint::link_to(int peer) {
+COHORT_DECL peer_connection* mpi_endpoint::link_to(int peer) {
   if (const shm_links::link& l = links_.to(peer); l.memory != nullptr) return l.connection.get();
   if (!shares_memory_with(peer)) return nullptr;
   return links_
@@ -19,13 +19,13 @@ inline peer_connection* mpi_endpoint::link_to(int peer) {
       .connection.get();
 }
 
-inline bool mpi_endpoint::send_now(int to, const envelope& header, const piece& payload) {
+COHORT_DECL bool mpi_endpoint::send_now(int to, const envelope& header, const piece& payload) {
   if (broken_ || !shares_memory_with(to) || has_retired(header.context, to)) return false;
   peer_connection& c = *link_to(to);
   return c.open() && c.send_now(header, payload);
 }
 
-inline bool mpi_endpoint::receive_now(int from, const envelope& expected, const piece& into, envelope& came) {
+COHORT_DECL bool mpi_endpoint::receive_now(int from, const envelope& expected, const piece& into, envelope& came) {
   const shm_links::link& l = links_.to(from);
   if (l.memory == nullptr || !l.connection->open() || !how_to_wait().looks_briefly()) return false;
   if (!matcher_.idle(expected.context)) return false;
@@ -34,7 +34,7 @@ inline bool mpi_endpoint::receive_now(int from, const envelope& expected, const 
 }
 
 /// Reads what has come to this rank's socket: rings, which are connections, and what windows wait for.
-inline bool mpi_endpoint::take_letters() {
+COHORT_DECL bool mpi_endpoint::take_letters() {
   const bool any = neighbours_->collect();
   shm_links::take_rings(
       *neighbours_,
@@ -48,20 +48,20 @@ inline bool mpi_endpoint::take_letters() {
   return any;
 }
 
-inline void mpi_endpoint::on_message(peer_connection& c, const envelope& header) {
+COHORT_DECL void mpi_endpoint::on_message(peer_connection& c, const envelope& header) {
   take_message(*this, matcher_, c, header);
 }
 
-inline void mpi_endpoint::on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) {
+COHORT_DECL void mpi_endpoint::on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) {
   take_announced(*this, matcher_, c, header, ticket);
 }
 
-inline bool mpi_endpoint::on_notice(peer_connection& c, std::span<const std::byte> packet) {
+COHORT_DECL bool mpi_endpoint::on_notice(peer_connection& c, std::span<const std::byte> packet) {
   handle(c.peer(), packet.data(), packet.size());
   return true;
 }
 
-inline void mpi_endpoint::on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {
+COHORT_DECL void mpi_endpoint::on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {
   links_.remove(c.peer());
   c.close();
   if (left_[static_cast<std::size_t>(c.peer())]) return;
@@ -75,12 +75,13 @@ inline void mpi_endpoint::on_lost(peer_connection& c, const boost::system::error
 }
 
 // Memory has no stripes.
-inline void mpi_endpoint::on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {
+COHORT_DECL void mpi_endpoint::on_stripe_lost(peer_connection& c, const boost::system::error_code& why,
+                                              const char* what) {
   on_lost(c, why, what);
 }
 
 /// A message that nobody has asked for, of a communicator that is gone or has failed.
-inline void mpi_endpoint::drop(const early_message& m) {
+COHORT_DECL void mpi_endpoint::drop(const early_message& m) {
   if (m.origin == this) return leave_unasked(m);
   if (m.origin == &announced_) return;
   if (m.origin != nullptr) return drop_early(m);

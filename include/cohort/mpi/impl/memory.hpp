@@ -6,6 +6,7 @@
 #include <cohort/detail/byte_codec.hpp>
 #include <cohort/mpi/check.hpp>
 #include <cohort/mpi/endpoint.hpp>
+#include <cohort/transport/shm/neighbours.hpp>
 
 #include <poll.h>
 #include <unistd.h>
@@ -43,7 +44,7 @@ namespace detail_mpi {
 
 }  // namespace detail_mpi
 
-inline void mpi_endpoint::share_memory(const settings& wanted) {
+COHORT_DECL void mpi_endpoint::share_memory(const settings& wanted) {
   pids_.resize(static_cast<std::size_t>(size()), 0);
   if (size() == 1) return;
   host_address mine;
@@ -84,7 +85,7 @@ inline void mpi_endpoint::share_memory(const settings& wanted) {
 }
 
 /// A letter ends the sleep at once; a message of MPI's is looked for after it.
-inline void mpi_endpoint::sleep_beside_memory(clock::time_point until) {
+COHORT_DECL void mpi_endpoint::sleep_beside_memory(clock::time_point until) {
   const auto now_asleep = [this](bool asleep) {
     const std::lock_guard lock(mutex_);
     beside_memory_ = asleep;

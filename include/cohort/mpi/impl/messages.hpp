@@ -14,7 +14,7 @@
 
 namespace cohort::transport {
 
-inline void mpi_endpoint::start(request& r) {
+COHORT_DECL void mpi_endpoint::start(request& r) {
   if (broken_) return;  // the communicator has failed, or is about to
   try {
     if (r.place != nullptr) {
@@ -31,23 +31,23 @@ inline void mpi_endpoint::start(request& r) {
   }
 }
 
-inline void mpi_endpoint::refuse(const request& r, int culprit, errc code, std::string text) {
+COHORT_DECL void mpi_endpoint::refuse(const request& r, int culprit, errc code, std::string text) {
   transport::refuse(*this, r, culprit, code, std::move(text));
 }
 
-inline bool mpi_endpoint::has_retired(std::uint64_t context, int world_rank) const {
+COHORT_DECL bool mpi_endpoint::has_retired(std::uint64_t context, int world_rank) const {
   if (left_[static_cast<std::size_t>(world_rank)] && world_rank != rank()) return true;
   const auto at = retired_.find(context);
   return at != retired_.end() && std::any_of(at->second.of.begin(), at->second.of.end(),
                                              [world_rank](const retirement& r) { return r.rank == world_rank; });
 }
 
-inline bool mpi_endpoint::others_retired(const group& g) const {
+COHORT_DECL bool mpi_endpoint::others_retired(const group& g) const {
   return g.size() > 1 && std::all_of(g.members().begin(), g.members().end(),
                                      [&](int member) { return member == rank() || has_retired(g.context(), member); });
 }
 
-inline void mpi_endpoint::refuse_departed(const request& r) {
+COHORT_DECL void mpi_endpoint::refuse_departed(const request& r) {
   const group& g = r.owner->owner->home();
   const std::string where = g.context() == 0 ? " has left the world" : " has left '" + g.name() + "'";
   const std::string who = r.peer < 0 ? "every other rank" : "rank " + std::to_string(g.rank_of(r.peer));
@@ -56,7 +56,7 @@ inline void mpi_endpoint::refuse_departed(const request& r) {
 
 // --- sending -----------------------------------------------------------------------------------------------
 
-inline void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* pieces, std::size_t n, request* owner) {
+COHORT_DECL void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* pieces, std::size_t n, request* owner) {
   // Behind what was sent in memory. A failure makes a connection if there is none: later ones must not overtake it.
   const bool first = p.what == static_cast<std::uint8_t>(mpi_packet::kind::fault);
   if (peer_connection* const c = first ? link_to(peer) : links_.to(peer).connection.get(); c != nullptr && c->open()) {
@@ -90,13 +90,13 @@ inline void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* piece
   outgoing_.push_back(std::move(o));
 }
 
-inline void mpi_endpoint::post(int peer, mpi_packet p, const void* data, std::size_t bytes) {
+COHORT_DECL void mpi_endpoint::post(int peer, mpi_packet p, const void* data, std::size_t bytes) {
   p.bytes = bytes;
   const piece whole{const_cast<std::byte*>(static_cast<const std::byte*>(data)), bytes};
   post(peer, p, &whole, 1);
 }
 
-inline void mpi_endpoint::start_send(request& send) {
+COHORT_DECL void mpi_endpoint::start_send(request& send) {
   if (has_retired(send.header.context, send.peer)) return refuse_departed(send);
   if (peer_connection* const c = link_to(send.peer); c != nullptr && c->open()) return c->send(send);
   const auto bytes = static_cast<std::size_t>(send.header.bytes);
@@ -114,7 +114,7 @@ inline void mpi_endpoint::start_send(request& send) {
 // --- receiving ---------------------------------------------------------------------------------------------
 
 /// A short message into the buffer of its receive.
-inline void mpi_endpoint::put(const request& receive, const std::byte* from, std::size_t bytes) {
+COHORT_DECL void mpi_endpoint::put(const request& receive, const std::byte* from, std::size_t bytes) {
   if (device_memory_.empty()) return scatter_into(receive, 0, from, bytes);
   for (std::size_t i = 0; i < receive.piece_count && bytes > 0; ++i) {
     const std::size_t part = std::min(bytes, receive.pieces[i].bytes);
@@ -124,14 +124,14 @@ inline void mpi_endpoint::put(const request& receive, const std::byte* from, std
   }
 }
 
-inline void mpi_endpoint::start_posted(request& receive) {
+COHORT_DECL void mpi_endpoint::start_posted(request& receive) {
   const group& g = receive.owner->owner->home();
   const bool nobody = receive.peer < 0 ? others_retired(g) : has_retired(g.context(), receive.peer);
   if (nobody && receive.tagged()) return refuse_departed(receive);
   matcher_.post(receive);
 }
 
-inline void mpi_endpoint::start_probe(request& probe) {
+COHORT_DECL void mpi_endpoint::start_probe(request& probe) {
   if (const early_message* const m = matcher_.find_early(probe); m != nullptr) {
     probe.header = m->header;
     return complete(probe);
@@ -143,7 +143,7 @@ inline void mpi_endpoint::start_probe(request& probe) {
   start_posted(probe);
 }
 
-inline void mpi_endpoint::start_receive(request& receive) {
+COHORT_DECL void mpi_endpoint::start_receive(request& receive) {
   std::unique_ptr<early_message> early = matcher_.take_early(receive);
   if (early == nullptr) return start_posted(receive);
   if (auto wrong = accept_delivery(receive.owner->owner->home(), early->header, receive)) {
@@ -161,7 +161,7 @@ inline void mpi_endpoint::start_receive(request& receive) {
 }
 
 /// A short message has been used, or never will be.
-inline void mpi_endpoint::return_credit(int source, std::size_t bytes) {
+COHORT_DECL void mpi_endpoint::return_credit(int source, std::size_t bytes) {
   std::int64_t& owed = owed_[static_cast<std::size_t>(source)];
   owed += cost_of(bytes);
   if (owed < static_cast<std::int64_t>(window) / 4 || broken_ || left_[static_cast<std::size_t>(source)]) return;
@@ -173,7 +173,7 @@ inline void mpi_endpoint::return_credit(int source, std::size_t bytes) {
 // --- what arrives ------------------------------------------------------------------------------------------
 
 /// Listens in every slot that has been read. Not at once when one has been: what came is waited for.
-inline void mpi_endpoint::listen_again() {
+COHORT_DECL void mpi_endpoint::listen_again() {
   for (; taken_count_ > 0; --taken_count_) {
     const std::size_t slot = taken_[taken_count_ - 1];
     detail::check_mpi(MPI_Irecv(ring_.data() + slot * slot_bytes, static_cast<int>(slot_bytes), MPI_BYTE,
@@ -185,7 +185,7 @@ inline void mpi_endpoint::listen_again() {
 
 /// Hands over the next message there is.
 template <class Taken>
-inline bool mpi_endpoint::take_one(Taken taken) {
+COHORT_DECL bool mpi_endpoint::take_one(Taken taken) {
   if (listening_count_ == 0) return false;
   // Messages match receives in the order in which these were posted: the oldest is always the next.
   const std::size_t slot = listening_[next_listening_];
@@ -203,7 +203,7 @@ inline bool mpi_endpoint::take_one(Taken taken) {
 }
 
 /// What came while a buffer was waited for.
-inline bool mpi_endpoint::take_held() {
+COHORT_DECL bool mpi_endpoint::take_held() {
   if (held_.empty()) return false;
   const held_packet next = std::move(held_.front());
   held_.pop_front();
@@ -211,7 +211,7 @@ inline bool mpi_endpoint::take_held() {
   return true;
 }
 
-inline bool mpi_endpoint::take_arrivals() {
+COHORT_DECL bool mpi_endpoint::take_arrivals() {
   // Bounded, so that a flood of messages does not keep the coroutines from running; and none is looked for while one
   // of these has all it waited for.
   constexpr int most = 64;
@@ -227,7 +227,7 @@ inline bool mpi_endpoint::take_arrivals() {
   return taken > 0;
 }
 
-inline void mpi_endpoint::handle(int source, const std::byte* data, std::size_t bytes) {
+COHORT_DECL void mpi_endpoint::handle(int source, const std::byte* data, std::size_t bytes) {
   mpi_packet p;
   const auto garbled = [&](const char* what) {
     fault f;
@@ -295,13 +295,13 @@ inline void mpi_endpoint::handle(int source, const std::byte* data, std::size_t 
 }
 
 /// Whether the communicator has failed or is gone, so that what comes for it is not kept.
-inline bool mpi_endpoint::nobody_asks(std::uint64_t context) const {
+COHORT_DECL bool mpi_endpoint::nobody_asks(std::uint64_t context) const {
   if (const group* const g = find(context); g != nullptr) return g->failure() != nullptr;
   const auto gone = retired_.find(context);
   return gone != retired_.end() && gone->second.own;
 }
 
-inline void mpi_endpoint::on_eager(const envelope& header, const std::byte* data) {
+COHORT_DECL void mpi_endpoint::on_eager(const envelope& header, const std::byte* data) {
   const auto bytes = static_cast<std::size_t>(header.bytes);
   if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr) {
     put(*receive, data, bytes);
@@ -317,7 +317,7 @@ inline void mpi_endpoint::on_eager(const envelope& header, const std::byte* data
   keep_early(*this, matcher_, std::move(early));
 }
 
-inline void mpi_endpoint::on_announce(const envelope& header, std::uint64_t ticket) {
+COHORT_DECL void mpi_endpoint::on_announce(const envelope& header, std::uint64_t ticket) {
   if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr)
     return grant(*receive, header.source, ticket);
   if (nobody_asks(header.context)) return;

@@ -11,12 +11,12 @@
 
 namespace cohort::transport {
 
-inline native_turn::native_turn(mpi_endpoint& endpoint, call& c) : owner(&c), endpoint_(&endpoint) {
+COHORT_DECL native_turn::native_turn(mpi_endpoint& endpoint, call& c) : owner(&c), endpoint_(&endpoint) {
   endpoint_->queue(*this);
 }
-inline native_turn::~native_turn() { endpoint_->unqueue(*this); }
+COHORT_DECL native_turn::~native_turn() { endpoint_->unqueue(*this); }
 
-inline void mpi_endpoint::queue(native_turn& t) {
+COHORT_DECL void mpi_endpoint::queue(native_turn& t) {
   native_line& line = natives_[t.owner->home().context()];
   if (line.members.empty()) {
     line.members = t.owner->home().members();
@@ -29,7 +29,7 @@ inline void mpi_endpoint::queue(native_turn& t) {
   line.last = &t;
 }
 
-inline void mpi_endpoint::unqueue(native_turn& t) noexcept {
+COHORT_DECL void mpi_endpoint::unqueue(native_turn& t) noexcept {
   if (t.issued) return;
   t.issued = true;
   const auto at = natives_.find(t.owner->home().context());
@@ -39,13 +39,13 @@ inline void mpi_endpoint::unqueue(native_turn& t) noexcept {
   t.previous = t.next = nullptr;
 }
 
-inline void mpi_endpoint::start_native(native_turn& t) {
+COHORT_DECL void mpi_endpoint::start_native(native_turn& t) {
   t.waiting->place = &t;
   pump(t.owner->home().context());
 }
 
 /// Starts what may be started: those in front whose ranks have all come.
-inline void mpi_endpoint::pump(std::uint64_t context) {
+COHORT_DECL void mpi_endpoint::pump(std::uint64_t context) {
   native_line& line = natives_[context];
   while (line.first != nullptr && line.first->waiting != nullptr) {
     if (line.comm == MPI_COMM_NULL) return want_comm(context, line);
@@ -69,7 +69,7 @@ inline void mpi_endpoint::pump(std::uint64_t context) {
   }
 }
 
-inline bool mpi_endpoint::tested(request_list_of_mpi& parts, int& code) noexcept {
+COHORT_DECL bool mpi_endpoint::tested(request_list_of_mpi& parts, int& code) noexcept {
   int done = 0;
   if (parts.size() == 1) {
     code = MPI_Test(parts.data(), &done, MPI_STATUS_IGNORE);
@@ -79,7 +79,7 @@ inline bool mpi_endpoint::tested(request_list_of_mpi& parts, int& code) noexcept
   return done != 0 || code != MPI_SUCCESS;
 }
 
-inline bool mpi_endpoint::settle_natives() {
+COHORT_DECL bool mpi_endpoint::settle_natives() {
   bool moved = false;
   for (std::size_t i = 0; i < issued_.size();) {
     native_turn& t = *issued_[i];
@@ -103,7 +103,7 @@ inline bool mpi_endpoint::settle_natives() {
   return moved;
 }
 
-inline void mpi_endpoint::refuse_native(request& r, int code) {
+COHORT_DECL void mpi_endpoint::refuse_native(request& r, int code) {
   gave_up_ = true;
   r.place = nullptr;
   refuse(r, -1, errc::mismatch,
@@ -112,7 +112,7 @@ inline void mpi_endpoint::refuse_native(request& r, int code) {
 }
 
 /// MPI cannot cancel a collective. Every rank has entered it or soon will, so it ends; if not, it keeps its buffers.
-inline void mpi_endpoint::give_up(native_turn& t) noexcept {
+COHORT_DECL void mpi_endpoint::give_up(native_turn& t) noexcept {
   if (!t.issued) return unqueue(t);
   const auto at = std::find(issued_.begin(), issued_.end(), &t);
   if (at == issued_.end()) return;
@@ -120,7 +120,7 @@ inline void mpi_endpoint::give_up(native_turn& t) noexcept {
   wait_for_end(t.parts);
 }
 
-inline void mpi_endpoint::wait_for_end(request_list_of_mpi& parts) noexcept {
+COHORT_DECL void mpi_endpoint::wait_for_end(request_list_of_mpi& parts) noexcept {
   const auto until = clock::now() + patience;
   int code = MPI_SUCCESS;
   while (!tested(parts, code)) {
@@ -136,7 +136,7 @@ inline void mpi_endpoint::wait_for_end(request_list_of_mpi& parts) noexcept {
 
 // --- begun where they are called ---------------------------------------------------------------------------
 
-inline MPI_Comm mpi_endpoint::comm_to_start_on(const group& g) {
+COHORT_DECL MPI_Comm mpi_endpoint::comm_to_start_on(const group& g) {
   // Now and then a frame, whose turns hear what else others have to say.
   constexpr unsigned starts_a_turn = 64;
   if (check_ != native_check::never || broken_ || ++starts_ % starts_a_turn == 0) return MPI_COMM_NULL;
@@ -145,7 +145,7 @@ inline MPI_Comm mpi_endpoint::comm_to_start_on(const group& g) {
   return line == natives_.end() || line->second.first != nullptr ? MPI_COMM_NULL : line->second.comm;
 }
 
-inline bool mpi_endpoint::ends_soon(request_list_of_mpi& parts, std::size_t bytes, int& code) const noexcept {
+COHORT_DECL bool mpi_endpoint::ends_soon(request_list_of_mpi& parts, std::size_t bytes, int& code) const noexcept {
   constexpr std::size_t bytes_a_test = 512;  // MPI moves them while it is asked, and more slowly otherwise
   const std::size_t tests = brief_tests_ + (brief_tests_ > 1 ? bytes / bytes_a_test : 0);
   for (std::size_t i = 0; i < tests; ++i) {
@@ -154,12 +154,12 @@ inline bool mpi_endpoint::ends_soon(request_list_of_mpi& parts, std::size_t byte
   return false;
 }
 
-inline void mpi_endpoint::keep_started(request_list_of_mpi parts, int code) noexcept {
+COHORT_DECL void mpi_endpoint::keep_started(request_list_of_mpi parts, int code) noexcept {
   started_ = std::move(parts);
   started_code_ = code;
 }
 
-inline void mpi_endpoint::drop_started() noexcept {
+COHORT_DECL void mpi_endpoint::drop_started() noexcept {
   if (started_.empty()) return;
   if (started_code_ == MPI_SUCCESS) wait_for_end(started_);
   started_.clear();
@@ -167,7 +167,7 @@ inline void mpi_endpoint::drop_started() noexcept {
 
 // --- communicators -----------------------------------------------------------------------------------------
 
-inline void mpi_endpoint::want_comm(std::uint64_t context, native_line& line) {
+COHORT_DECL void mpi_endpoint::want_comm(std::uint64_t context, native_line& line) {
   if (line.wanted || line.members.front() != rank()) return;
   line.wanted = true;
   mpi_packet p = mpi_packet::of(mpi_packet::kind::comm_wanted);
@@ -178,7 +178,7 @@ inline void mpi_endpoint::want_comm(std::uint64_t context, native_line& line) {
 }
 
 /// On rank 0: one at a time.
-inline void mpi_endpoint::grant_next_comm() {
+COHORT_DECL void mpi_endpoint::grant_next_comm() {
   if (comm_in_making_ || comms_wanted_.empty()) return;
   comm_in_making_ = true;
   const comm_request next = comms_wanted_.front();
@@ -188,7 +188,7 @@ inline void mpi_endpoint::grant_next_comm() {
   post(next.leader, p);
 }
 
-inline void mpi_endpoint::make_comm(std::uint64_t context) {
+COHORT_DECL void mpi_endpoint::make_comm(std::uint64_t context) {
   native_line& line = natives_[context];
   MPI_Group world = MPI_GROUP_NULL;
   MPI_Group some = MPI_GROUP_NULL;
@@ -202,7 +202,7 @@ inline void mpi_endpoint::make_comm(std::uint64_t context) {
   MPI_Group_free(&world);
 }
 
-inline void mpi_endpoint::on_comm(int source, const mpi_packet& p) {
+COHORT_DECL void mpi_endpoint::on_comm(int source, const mpi_packet& p) {
   using kind = mpi_packet::kind;
   const auto line = natives_.find(p.context);
   switch (static_cast<kind>(p.what)) {

@@ -14,7 +14,7 @@
 
 namespace cohort::transport {
 
-[[nodiscard]] inline int mpi_endpoint::take_tag() {
+[[nodiscard]] COHORT_DECL int mpi_endpoint::take_tag() {
   if (free_tags_.empty()) {
     if (next_tag_ > greatest_tag_) throw error(errc::limit_exceeded, "more long messages at a time than MPI has tags");
     return next_tag_++;
@@ -26,7 +26,7 @@ namespace cohort::transport {
 
 // --- asked for ---------------------------------------------------------------------------------------------
 
-inline void mpi_endpoint::announce(request& send) {
+COHORT_DECL void mpi_endpoint::announce(request& send) {
   std::uint32_t index = 0;
   if (free_announced_.empty()) {
     index = static_cast<std::uint32_t>(announced_.size());
@@ -44,7 +44,7 @@ inline void mpi_endpoint::announce(request& send) {
 }
 
 /// Listens for the bytes of an announced message, then asks for them.
-inline void mpi_endpoint::grant(request& receive, int source, std::uint64_t ticket) {
+COHORT_DECL void mpi_endpoint::grant(request& receive, int source, std::uint64_t ticket) {
   mpi_packet p = mpi_packet::of(mpi_packet::kind::grant);
   p.ticket = ticket;
   const int tag = take_tag();
@@ -53,7 +53,7 @@ inline void mpi_endpoint::grant(request& receive, int source, std::uint64_t tick
   post(source, p);
 }
 
-inline void mpi_endpoint::on_grant(int source, const mpi_packet& p) {
+COHORT_DECL void mpi_endpoint::on_grant(int source, const mpi_packet& p) {
   const auto index = static_cast<std::uint32_t>(p.ticket);
   const auto generation = static_cast<std::uint32_t>(p.ticket >> 32);
   if (p.other > static_cast<std::uint64_t>(greatest_tag_)) return;
@@ -78,7 +78,7 @@ inline void mpi_endpoint::on_grant(int source, const mpi_packet& p) {
 }
 
 // What was granted does not come: the sender has given it up, and why travels on its own.
-inline void mpi_endpoint::on_revoke(int source, const mpi_packet& p) {
+COHORT_DECL void mpi_endpoint::on_revoke(int source, const mpi_packet& p) {
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
     const transfer& t = transfers_[i];
     if (!t.receives || t.follows || t.peer != source || static_cast<std::uint64_t>(t.tag) != p.other) continue;
@@ -92,7 +92,7 @@ inline void mpi_endpoint::on_revoke(int source, const mpi_packet& p) {
 
 // --- behind their headers ----------------------------------------------------------------------------------
 
-inline void mpi_endpoint::send_after_header(request& send) {
+COHORT_DECL void mpi_endpoint::send_after_header(request& send) {
   transfer t;
   t.owner = &send;
   t.peer = send.peer;
@@ -111,7 +111,7 @@ inline void mpi_endpoint::send_after_header(request& send) {
   begin(std::move(t), r);
 }
 
-inline void mpi_endpoint::on_follows(const envelope& header, int tag) {
+COHORT_DECL void mpi_endpoint::on_follows(const envelope& header, int tag) {
   if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr)
     return listen(*receive, header.source, tag, true);
   auto early = std::make_unique<early_message>();
@@ -123,7 +123,7 @@ inline void mpi_endpoint::on_follows(const envelope& header, int tag) {
 }
 
 /// Of a message that was announced there is nothing to do: nobody asks for it.
-inline void mpi_endpoint::leave_unasked(const early_message& m) {
+COHORT_DECL void mpi_endpoint::leave_unasked(const early_message& m) {
   if (m.origin != this || broken_) return;
   const auto tag = static_cast<int>(m.ticket);
   unasked_.push_back({m.header.source, tag, static_cast<std::size_t>(m.header.bytes)});
@@ -137,7 +137,7 @@ inline void mpi_endpoint::leave_unasked(const early_message& m) {
 }
 
 /// Has MPI put the bytes into the buffer of a receive.
-inline void mpi_endpoint::listen(request& receive, int source, int tag, bool follows) {
+COHORT_DECL void mpi_endpoint::listen(request& receive, int source, int tag, bool follows) {
   transfer t;
   t.owner = &receive;
   t.follows = follows;
@@ -147,7 +147,7 @@ inline void mpi_endpoint::listen(request& receive, int source, int tag, bool fol
 }
 
 /// Has MPI put what follows a header where it does no harm.
-inline void mpi_endpoint::sink(int source, int tag, std::size_t size) {
+COHORT_DECL void mpi_endpoint::sink(int source, int tag, std::size_t size) {
   transfer t;
   t.follows = true;
   t.size = size;
@@ -156,7 +156,7 @@ inline void mpi_endpoint::sink(int source, int tag, std::size_t size) {
   begin_receive(std::move(t), source, tag);
 }
 
-inline void mpi_endpoint::begin_receive(transfer t, int source, int tag) {
+COHORT_DECL void mpi_endpoint::begin_receive(transfer t, int source, int tag) {
   t.peer = source;
   t.tag = tag;
   t.receives = true;
@@ -166,7 +166,7 @@ inline void mpi_endpoint::begin_receive(transfer t, int source, int tag) {
 }
 
 // If it is not here, a receive has it already, or a sink.
-inline void mpi_endpoint::recalled(int source, int tag) {
+COHORT_DECL void mpi_endpoint::recalled(int source, int tag) {
   const auto it = [&](const early_message& m) {
     return m.origin == this && m.header.source == source && static_cast<int>(m.ticket) == tag;
   };
@@ -188,7 +188,7 @@ inline void mpi_endpoint::recalled(int source, int tag) {
   if (here) sink(source, tag, size);
 }
 
-inline void mpi_endpoint::on_unwanted(int source, int tag) {
+COHORT_DECL void mpi_endpoint::on_unwanted(int source, int tag) {
   for (const transfer& t : transfers_) {
     if (!t.follows || t.receives || t.peer != source || t.tag != tag || t.owner == nullptr) continue;
     if (!t.owner->owner->owner->home().failure()) refuse_departed(*t.owner);
@@ -198,7 +198,7 @@ inline void mpi_endpoint::on_unwanted(int source, int tag) {
 
 // --- on their way ------------------------------------------------------------------------------------------
 
-inline void mpi_endpoint::begin(transfer t, MPI_Request r) {
+COHORT_DECL void mpi_endpoint::begin(transfer t, MPI_Request r) {
   if (t.owner != nullptr) {
     t.owner->place = &transfers_;
     t.owner->ticket = transfers_.size();
@@ -208,7 +208,7 @@ inline void mpi_endpoint::begin(transfer t, MPI_Request r) {
 }
 
 /// Takes a transfer out of the list; MPI has let go of it.
-inline void mpi_endpoint::finish(std::size_t index, int code) {
+COHORT_DECL void mpi_endpoint::finish(std::size_t index, int code) {
   transfer done = std::move(transfers_[index]);
   if (done.tag >= 0 && owns_tag(done)) free_tags_.push_back(done.tag);
   if (done.follows && !done.receives) following_[static_cast<std::size_t>(done.peer)] -= done.size;
@@ -225,7 +225,7 @@ inline void mpi_endpoint::finish(std::size_t index, int code) {
   refuse(*done.owner, done.peer, detail::mpi_condition(code), detail::mpi_sentence(code, "a message by MPI"));
 }
 
-inline bool mpi_endpoint::settle_transfers() {
+COHORT_DECL bool mpi_endpoint::settle_transfers() {
   if (transfers_.size() == 1) {
     int done = 0;
     const int code = MPI_Test(transfer_requests_.data(), &done, MPI_STATUS_IGNORE);
@@ -266,7 +266,7 @@ inline bool mpi_endpoint::settle_transfers() {
 }
 
 /// Nobody waits for this transfer any more, and its buffer is about to go: MPI must not touch that again.
-inline void mpi_endpoint::let_go(std::size_t index) noexcept {
+COHORT_DECL void mpi_endpoint::let_go(std::size_t index) noexcept {
   // New ones may be begun meanwhile, behind it.
   transfers_[index].owner = nullptr;
   const bool receives = transfers_[index].receives;
@@ -300,7 +300,7 @@ inline void mpi_endpoint::let_go(std::size_t index) noexcept {
 }
 
 /// Tells the receiver of what follows its header. False if MPI does not take messages any more.
-inline bool mpi_endpoint::recall(const transfer& t) noexcept {
+COHORT_DECL bool mpi_endpoint::recall(const transfer& t) noexcept {
   mpi_packet p = mpi_packet::of(mpi_packet::kind::recall);
   p.other = static_cast<std::uint64_t>(t.tag);
   try {
@@ -312,7 +312,7 @@ inline bool mpi_endpoint::recall(const transfer& t) noexcept {
 }
 
 /// What comes while a buffer is waited for is kept for later, but for what others wait for as this rank does.
-inline void mpi_endpoint::hear_recalls() {
+COHORT_DECL void mpi_endpoint::hear_recalls() {
   const auto look = [this](int source, const std::byte* data, std::size_t bytes) {
     mpi_packet p;
     if (bytes >= sizeof p) std::memcpy(&p, data, sizeof p);
@@ -340,7 +340,7 @@ inline void mpi_endpoint::hear_recalls() {
   }
 }
 
-inline void mpi_endpoint::withdraw(request& r) {
+COHORT_DECL void mpi_endpoint::withdraw(request& r) {
   if (r.place == nullptr) return;
   if (r.place == &matcher_) {
     matcher_.withdraw(r);

@@ -20,6 +20,8 @@ inline void keep_for_ever(std::shared_ptr<transport::engine> e) {
   kept->push_back(std::move(e));
 }
 
+COHORT_DECL std::uint64_t group::next_formation(std::uint64_t members) { return formed_[members]++; }
+
 COHORT_DECL group::group(std::shared_ptr<transport::engine> engine, std::uint64_t context, std::string name,
                          std::vector<int> members, int rank)
     : engine_(std::move(engine)), context_(context), name_(std::move(name)), members_(std::move(members)), rank_(rank) {

@@ -2,15 +2,81 @@
 // Bodies of transport/engine.hpp: the turn, the deadlines, and how one failure reaches every operation.
 #pragma once
 
+#include <cohort/detail/inbox.hpp>
+#include <cohort/transport/bell.hpp>
 #include <cohort/transport/engine.hpp>
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <coroutine>
+#include <memory>
 #include <string>
 #include <utility>
 
+namespace cohort::detail {
+
+COHORT_DECL inbox::bell bell_of(transport::engine& e) noexcept {
+  return {[](void* p) noexcept { static_cast<transport::engine*>(p)->request_attention(); }, &e};
+}
+
+}  // namespace cohort::detail
+
 namespace cohort::transport {
+
+COHORT_DECL engine::engine(int rank, int size) noexcept : rank_(rank), size_(size) {}
+COHORT_DECL engine::~engine() = default;
+
+COHORT_DECL void engine::require_use(const char* what) const {
+  if (forked() || visitor_.is_other_thread()) refuse_use(what);
+}
+
+COHORT_DECL void engine::sleep(clock::time_point until) {
+  require_use("wait");
+  const detail::visitor::visit inside(visitor_);
+  sleep_until(std::min(until, next_deadline_));
+}
+
+COHORT_DECL void engine::resume_later(std::coroutine_handle<> h) {
+  resume_later([](void* frame) { std::coroutine_handle<>::from_address(frame).resume(); }, h.address());
+}
+
+COHORT_DECL void engine::resume_later(void (*resume)(void*), void* argument) {
+  ready_.push_back({resume, argument});
+  if (turn_depth_ == 0) schedule_turn();
+}
+
+COHORT_DECL const std::shared_ptr<detail::inbox>& engine::inbox() {
+  if (!inbox_) {
+    inbox_ = std::make_shared<detail::inbox>();
+    inbox_->add(detail::bell_of(*this));
+  }
+  return inbox_;
+}
+
+COHORT_DECL void engine::add(group& g) {
+  groups_.push_back(&g);
+  by_context_[g.context()] = &g;
+  group_added(g);
+}
+
+COHORT_DECL void engine::request_attention() noexcept {
+  attention_.store(true, std::memory_order_release);
+  wake();
+}
+
+COHORT_DECL bool engine::concerns(const fault& f, const group& g) noexcept {
+  if (f.context != every_context) return f.context == g.context();
+  return f.culprit < 0 || g.rank_of(f.culprit) >= 0;
+}
+
+COHORT_DECL void engine::silence() noexcept {
+  if (inbox_) inbox_->remove(detail::bell_of(*this));
+}
+
+COHORT_DECL void engine::report_and_deliver(fault f, const group& where) {
+  if (const auto known = report(std::move(f), where)) deliver(known);
+}
 
 COHORT_DECL std::string engine::misuse_text() const {
   if (forked()) {

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cohort/transport/sharing_engine.hpp>
+#include <cohort/transport/shm/host_address.hpp>
+#include <cohort/transport/shm/neighbours.hpp>
+#include <cohort/transport/shm/regions.hpp>
 #include <cohort/transport/shm/window.hpp>
 
 #include <unistd.h>
@@ -63,6 +66,9 @@ struct core_share {
     return s;
   }
 };
+
+COHORT_DECL sharing_engine::sharing_engine(int rank, int size) noexcept : engine(rank, size) {}
+COHORT_DECL sharing_engine::~sharing_engine() = default;
 
 COHORT_DECL host_address sharing_engine::open_memory(const std::string& host_id, bool wanted) {
   host_address mine = own_host_address(host_id);

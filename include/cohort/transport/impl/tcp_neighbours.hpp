@@ -2,6 +2,7 @@
 // Bodies of transport/tcp.hpp: what it does with the ranks of its own host, and how it sleeps while they may write.
 #pragma once
 
+#include <cohort/collective/hosts.hpp>
 #include <cohort/transport/impl/sharing_engine.hpp>
 #include <cohort/transport/tcp.hpp>
 #include <cohort/transport/tcp_calls.hpp>

@@ -6,6 +6,7 @@
 #include <cohort/detail/fetch_line.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/sharing_engine.hpp>
+#include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/transport/shm/window.hpp>
 
 #include <cstddef>

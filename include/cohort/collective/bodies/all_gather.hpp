@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSL-1.0
+// What collective/all_gather.hpp does that no element type changes: which schedule carries the operation out, or the window.
+#pragma once
+
+#include <cohort/collective/all_gather.hpp>
+#include <cohort/collective/copy_region.hpp>
+#include <cohort/collective/execute.hpp>
+#include <cohort/collective/hierarchical.hpp>
+#include <cohort/collective/native_start.hpp>
+#include <cohort/collective/schedule/all_gather.hpp>
+#include <cohort/collective/select.hpp>
+#include <cohort/collective/shared/move.hpp>
+#include <cohort/collective/shared/short_move.hpp>
+#include <cohort/collective/window.hpp>
+
+#include <algorithm>
+
+namespace cohort::collective {
+
+[[nodiscard]] inline window_move all_gather_move(const layouts& where, int rank) {
+  window_move m;
+  m.in = m.out = where.out;
+  m.in_block = rank;
+  m.out_by_rank = true;
+  for (int k = 0; k < where.out.blocks(); ++k) m.longest = std::max(m.longest, where.out.bytes(k, 1));
+  return m;
+}
+
+template <class Channel>
+task<> all_gather_shared(const Channel& ch, const layouts& where);
+
+template <class Channel>
+task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
+  const int p = ch.size();
+  const int r = ch.rank();
+  if constexpr (sharing_transport<typename Channel::transport_type>) {
+    if (how == algorithm::shared_memory) return all_gather_shared(ch, where);
+    if (how == algorithm::hierarchical) return all_gather_on_hosts(ch, where);
+  }
+  if constexpr (transport::native_all_gather<typename Channel::transport_type>) {
+    using library = transport::native_collectives<typename Channel::transport_type>;
+    if (how == algorithm::native && library::fits(where.out)) return library::all_gather(ch.current(), where.out);
+  }
+  switch (how) {
+    case algorithm::ring: return execute(ch, ring_all_gather{p, r}, where, nullptr);
+    case algorithm::linear: return execute(ch, linear_all_gather{p, r}, where, nullptr);
+    default: return execute(ch, circulant_all_gather{p, r}, where, nullptr);
+  }
+}
+
+template <class Channel>
+task<> all_gather_shared(const Channel& ch, const layouts& where) {
+  const bool done = co_await move_in_window(ch, all_gather_move(where, ch.rank()));
+  if (done) co_return;
+  co_await all_gather_by(ch, without_window(ch.current(), where.out.bytes(0, where.out.blocks()), true), where);
+}
+
+template <transport::message_transport Transport>
+operation<> all_gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layout in, layout out,
+                                [[maybe_unused]] block_table keep) {
+  call& c = co_await current_call{};
+  const transport::channel<Transport> ch(c);
+  layouts where;
+  where.in = in;
+  where.out = out;
+  detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, ch.rank(), 1});
+  co_await all_gather_by(ch, c.signature().algorithm, where);
+}
+
+template <transport::message_transport Transport>
+operation<> all_gather(cohort::detail::ticket t, const layout& in, const layout& out, block_table& keep) {
+  if constexpr (sharing_transport<Transport>) {
+    short_move m = short_move::between(in, out, in.bytes(0, 1));
+    m.out_by_rank = true;
+    const auto make = [&](const layouts& where) {
+      const int r = t.home->rank();
+      detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, r, 1});
+      return all_gather_move(where, r);
+    };
+    if (move_at_once(t, operation_kind::all_gather, m, in, out, make)) return operation<>::completed({});
+  }
+  native_start<Transport> now(t);
+  if (now.all_gather(in, out)) return operation<>::completed({});
+  return all_gather_in_frame<Transport>(std::move(t), in, out, std::move(keep));
+}
+
+}  // namespace cohort::collective

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of collective/window.hpp: the collectives of one step in the window that are carried out where they are called.
+#pragma once
+
+#include <cohort/collective/shared/at_once.hpp>
+#include <cohort/collective/shared/combine.hpp>
+#include <cohort/collective/shared/copy.hpp>
+#include <cohort/collective/shared/move.hpp>
+#include <cohort/collective/shared/reduce.hpp>
+#include <cohort/collective/window.hpp>
+
+#include <cstddef>
+
+namespace cohort::collective {
+
+COHORT_DECL algorithm without_window(const call& c, std::size_t bytes, bool commutative) {
+  const group& g = c.home();
+  return g.selection.choose(c.signature().kind, bytes, g.size(), commutative && !g.ordered);
+}
+
+COHORT_DECL bool reduce_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out, std::size_t count,
+                                const cohort::detail::reducer& op, int root) {
+  const int p = t.home->size();
+  const std::size_t bytes = count * op.element_bytes;
+  if (!may_be_at_once(t, bytes) || bytes > whole_vector_bytes(p) || p > few_ranks) return false;
+  const bool tiny = bytes <= transport::shm_window::inline_bytes;
+  step_at_once now(t);
+  if (!now.begin(tiny)) return false;
+  const transport::window_step& step = now.step();
+  const auto data = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
+  try {
+    give(op, in, data(step.rank()), count, p);
+    now.raise();
+    if (root < 0 || root == step.rank()) {
+      if (!now.raised_by_all()) return false;
+      const std::byte* at[few_ranks];
+      for (int k = 0; k < p; ++k) at[k] = data(k);
+      op.fold_many(op.op, out, at, p, count, false);
+      conclude(op, out, count, p);
+    }
+  } catch (...) {
+    return false;
+  }
+  now.end();
+  return true;
+}
+
+COHORT_DECL bool reduce_scatter_at_once(const cohort::detail::ticket& t, const layout& in, const layout& out,
+                                        std::size_t longest, const cohort::detail::reducer& op) {
+  if (!may_be_at_once(t, longest) || op.prepare != nullptr) return false;
+  const auto ranks = static_cast<std::size_t>(t.home->size());
+  const bool tiny = longest * ranks <= transport::shm_window::inline_bytes;
+  if (!tiny && longest > reduce_scatter_chunk(t.home->window->slot_bytes(), ranks, op.element_bytes)) return false;
+  operands sources(t.home->size());
+  const std::byte* const together = in.row_of(longest);
+  std::byte* const result = out.row_of(longest);
+  step_at_once now(t);
+  if (!now.begin(tiny)) return false;
+  const transport::window_step& step = now.step();
+  const int p = step.size();
+  const int r = step.rank();
+  const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
+  if (together != nullptr) {
+    copy_short(memory(r), together, longest * ranks);
+  } else {
+    for (int k = 0; k < p; ++k) copy_in(in, k, 0, longest, memory(r) + static_cast<std::size_t>(k) * longest);
+  }
+  now.raise();
+  if (!now.raised_by_all()) return false;
+  try {
+    sources.set([&](int k) { return memory(k) + static_cast<std::size_t>(r) * longest; });
+    if (result != nullptr) {
+      sources.fold(op, p, result, longest);
+      conclude(op, result, longest / op.element_bytes, p);
+    } else {
+      sources.fold_out(op, p, out, 0, 0, longest, false);
+      out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(op, data, n / op.element_bytes, p); });
+    }
+  } catch (...) {
+    return false;
+  }
+  now.end();
+  return true;
+}
+
+COHORT_DECL bool scan_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out, std::size_t count,
+                              const cohort::detail::reducer& op) {
+  const std::size_t bytes = count * op.element_bytes;
+  if (!may_be_at_once(t, bytes)) return false;
+  const bool tiny = bytes <= transport::shm_window::inline_bytes;
+  if (!tiny && bytes > whole_elements(t.home->window->slot_bytes(), op.element_bytes)) return false;
+  operands sources(t.home->size());
+  step_at_once now(t);
+  if (!now.begin(tiny)) return false;
+  const transport::window_step& step = now.step();
+  const int r = step.rank();
+  const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
+  try {
+    give(op, in, memory(r), count, r + 1);
+    now.raise();
+    for (int k = r - 1; k >= 0; --k) {
+      if (!now.raised_by(k)) return false;
+    }
+    sources.set(memory);
+    sources.fold(op, r + 1, out, bytes);
+    conclude(op, out, count, r + 1);
+  } catch (...) {
+    return false;
+  }
+  now.end();
+  return true;
+}
+
+COHORT_DECL bool broadcast_at_once(const cohort::detail::ticket& t, std::byte* data, std::size_t bytes) {
+  return move_at_once(t, broadcast_move({data, 1, bytes}, t.signature.root));
+}
+
+}  // namespace cohort::collective

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bodies of communicator/front.hpp.
+#pragma once
+
+#include <cohort/communicator/front.hpp>
+#include <cohort/error.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace cohort::detail {
+
+COHORT_DECL void add_option(call::options& o, const timeout& t) {
+  if (t.after <= std::chrono::nanoseconds::zero()) {
+    throw error(errc::invalid_argument,
+                "timeout of " + std::to_string(t.after.count()) +
+                    " ns: expected more than zero; leave it out for the communicator's default");
+  }
+  o.timeout = t.after;
+}
+
+COHORT_DECL void front_base::require_open(operation_kind kind) const {
+  if (!group_)
+    throw error(errc::closed, std::string{name(kind)} + ": this communicator was moved from or never connected");
+  transport::engine& e = group_->engine();
+  if (e.forked()) refuse(errc::forked, kind, e.misuse_text());
+  if (!entry::into(e)) refuse(errc::concurrent_use, kind, e.misuse_text());
+  if (!group_->is_member()) {
+    refuse(errc::not_a_member, kind, "this process is not in the communicator: ask is_member() before the call");
+  }
+  if (const auto& f = group_->failure()) {
+    refuse(f->code, kind, "the communicator has failed and takes no more calls; first cause: " + f->text, f->culprit);
+  }
+}
+
+COHORT_DECL void front_base::refuse(errc code, operation_kind kind, const std::string& text, int culprit) const {
+  error_details d;
+  d.rank = group_->engine().rank();
+  d.peer = culprit;
+  d.host = group_->engine().host();
+  d.operation = std::string{name(kind)};
+  d.group = group_->name();
+  const std::string sentence = d.operation + " on '" + d.group + "' refused on rank " + std::to_string(rank()) +
+                               " of " + std::to_string(size()) + ": " + text;
+  throw error(code, sentence, std::move(d));
+}
+
+COHORT_DECL void front_base::refuse(operation_kind kind, const std::string& text) const {
+  refuse(errc::invalid_argument, kind, text);
+}
+
+COHORT_DECL void front_base::check_root(operation_kind kind, root r) const {
+  if (r.rank < 0 || r.rank >= size()) {
+    refuse(kind, "root " + std::to_string(r.rank) + ": expected 0.." + std::to_string(size() - 1));
+  }
+}
+
+COHORT_DECL void front_base::check_peer(operation_kind kind, const char* role, int peer) const {
+  if (peer < 0 || peer >= size()) {
+    refuse(kind, std::string{role} + " " + std::to_string(peer) + ": expected 0.." + std::to_string(size() - 1));
+  }
+}
+
+COHORT_DECL void front_base::check_tag(operation_kind kind, tag t) const {
+  if (t.value < 0)
+    refuse(kind, "tag " + std::to_string(t.value) + ": expected 0.." + std::to_string(std::numeric_limits<int>::max()));
+}
+
+COHORT_DECL std::size_t front_base::divide(operation_kind kind, const char* buffer, std::size_t found,
+                                           const char* uneven) const {
+  const auto n = static_cast<std::size_t>(size());
+  if (found % n != 0) {
+    refuse(kind, std::string{buffer} + " has " + std::to_string(found) + " elements, not a multiple of the " +
+                     std::to_string(n) + " ranks: use " + uneven + " for blocks of different sizes");
+  }
+  return found / n;
+}
+
+COHORT_DECL void front_base::refuse_count(operation_kind kind, const char* buffer, std::size_t found,
+                                          std::size_t expected, const std::string& reason) const {
+  refuse(kind, std::string{buffer} + " has " + std::to_string(found) + " elements, expected " +
+                   std::to_string(expected) + " = " + reason);
+}
+
+COHORT_DECL void front_base::check_null(operation_kind kind, const char* buffer, const void* data,
+                                        std::size_t count) const {
+  if (data == nullptr && count > 0) {
+    refuse(kind, std::string{buffer} + " is a null pointer with " + std::to_string(count) + " elements");
+  }
+}
+
+COHORT_DECL void front_base::check_overlap(operation_kind kind, const void* in, const void* out, std::size_t in_bytes,
+                                           std::size_t out_bytes, bool same_start_allowed) const {
+  const auto a = reinterpret_cast<std::uintptr_t>(in);
+  const auto b = reinterpret_cast<std::uintptr_t>(out);
+  if (in_bytes == 0 || out_bytes == 0 || a + in_bytes <= b || b + out_bytes <= a) return;
+  if (same_start_allowed && a == b) return;
+  refuse(kind, "input and output overlap in part: pass disjoint buffers, or use the in-place form");
+}
+
+COHORT_DECL collective::algorithm front_base::choose(operation_kind kind, std::size_t bytes) const {
+  return group_->selection.choose(kind, bytes, size(), true, {true, shares(kind), group_->hosts != nullptr});
+}
+
+COHORT_DECL collective::algorithm front_base::choose(operation_kind kind, std::size_t bytes, bool commutative,
+                                                     bool may_be_native) const {
+  return group_->selection.choose(kind, bytes, size(), commutative && !group_->ordered,
+                                  {may_be_native && !group_->ordered, shares(kind), group_->hosts != nullptr});
+}
+
+COHORT_DECL bool front_base::alone(const call::options& o) const noexcept {
+  if (group_->size() != 1 || o.stop.stop_possible()) return false;
+  (void)group_->next_sequence();
+  return true;
+}
+
+COHORT_DECL ticket front_base::enter(const transport::signature& s, call::options o) const {
+  return ticket(group_, group_->next_sequence(), s, std::move(o));
+}
+
+COHORT_DECL ticket front_base::enter_message(const transport::signature& s, call::options o) const {
+  return ticket(group_, -1, s, std::move(o));
+}
+
+COHORT_DECL transport::signature front_base::sign(operation_kind kind, collective::algorithm how, std::uint16_t type,
+                                                  std::uint64_t count) const {
+  transport::signature s;
+  s.kind = kind;
+  s.algorithm = how;
+  s.type = type;
+  s.count = count;
+  return s;
+}
+
+COHORT_DECL bool front_base::shares(operation_kind kind) const noexcept {
+  return group_->window != nullptr && !(group_->ordered && reduces(kind));
+}
+
+}  // namespace cohort::detail
