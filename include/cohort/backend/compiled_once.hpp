@@ -26,7 +26,7 @@ using offset_list = collective::detail::short_vector<std::size_t>;
 
 }  // namespace cohort::detail
 
-/// Inside namespace cohort. How: `template`, or `extern template` where a source has the bodies for another transport.
+/// Inside namespace cohort. How: `template`.
 #define COHORT_TEMPLATES_OF(How, Transport)                                                                           \
   How task<> collective::all_reduce_by(cohort::detail::channel_ref<Transport>, collective::algorithm,                 \
                                        collective::whole_vector&, cohort::detail::reducer_ref, bool*);                \
