@@ -135,6 +135,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   };
 
   [[nodiscard]] peer& peer_of(int rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
+  void turn_from_handler();
   void open_door();
   void watch_mail();
   void note_hosts(group& g) const;
@@ -203,6 +204,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   std::unique_ptr<tcp_monitor> monitor_{};
   unsigned turn_ = 0;
   bool turn_scheduled_ = false;
+  bool in_reactor_ = false;  // handlers run inside a turn
+  bool look_again_ = false;  // one of them has something for this turn
   bool joined_ = false;
   bool left_ = false;
   bool lost_world_ = false;  // a rank was lost: nobody is waited for

@@ -377,7 +377,10 @@ inline bool tcp_transport::progress() {
     if (neighbours_ && neighbours_->has_waiting()) read_mail();
     if (io_->stopped()) io_->restart();
     for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
+    in_reactor_ = true;
     moved = io_->poll() > 0 || moved;
+    in_reactor_ = false;
+    if (std::exchange(look_again_, false)) moved = waits_.look(*this) || links_.move() || moved;
   }
   return moved;
 }
@@ -401,12 +404,21 @@ inline void tcp_transport::wake() noexcept {
   try {
     detail::post_to(*io_, [this, alive = alive_] {
       // On a caller's io_context nobody polls: the handler takes the turn.
-      if (*alive && !own_io_) poll();
+      if (*alive && !own_io_) turn_from_handler();
     });
   } catch (...) {
     // No memory for the handler: the flag is set, and the next turn sees it.
     return;
   }
+}
+
+// What is resumed may let go of this transport: not while it is in the middle of a turn, which goes on by itself.
+inline void tcp_transport::turn_from_handler() {
+  if (in_reactor_) {
+    look_again_ = true;
+    return;
+  }
+  poll();
 }
 
 inline void tcp_transport::schedule_turn() {
@@ -415,7 +427,7 @@ inline void tcp_transport::schedule_turn() {
   detail::post_to(*io_, [this, alive = alive_] {
     if (!*alive) return;
     turn_scheduled_ = false;
-    poll();
+    turn_from_handler();
   });
 }
 
@@ -423,7 +435,7 @@ inline void tcp_transport::deadline_moved(clock::time_point t) {
   if (own_io_) return;
   deadline_timer_.expires_at(t);
   detail::when_expired(deadline_timer_, [this, alive = alive_](const boost::system::error_code& cancelled) {
-    if (*alive && !cancelled) poll();
+    if (*alive && !cancelled) turn_from_handler();
   });
 }
 

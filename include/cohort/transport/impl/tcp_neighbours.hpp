@@ -61,7 +61,7 @@ inline void tcp_transport::watch_mail() {
     read_mail();
     watch_mail();
     // On a caller's io_context nobody polls: a letter is the sign that there is something to do.
-    if (!own_io_) poll();
+    if (!own_io_) turn_from_handler();
   });
 }
 
