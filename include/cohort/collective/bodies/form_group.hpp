@@ -65,8 +65,9 @@ task<std::shared_ptr<group>> split_by(call& c, int my_color, int my_key, std::st
   for (std::size_t r = 0; r < p; ++r) {
     if (my_color >= 0 && all[r][0] == my_color) list.push_back(static_cast<std::int32_t>(r));
   }
-  std::stable_sort(list.begin(), list.end(), [&all](std::int32_t a, std::int32_t b) {
-    return all[static_cast<std::size_t>(a)][1] < all[static_cast<std::size_t>(b)][1];
+  // By rank where keys are equal; not by std::stable_sort, of which clang 19 warns inside the standard library of g++ 12.
+  std::sort(list.begin(), list.end(), [&all](std::int32_t a, std::int32_t b) {
+    return std::pair(all[static_cast<std::size_t>(a)][1], a) < std::pair(all[static_cast<std::size_t>(b)][1], b);
   });
   co_return child_of(c, operation_kind::split, static_cast<std::uint64_t>(my_color), std::move(name), list);
 }
