@@ -15,8 +15,6 @@ using namespace cohort;
 using namespace faults;
 using support::run_ranks;
 
-extern char** environ;
-
 namespace {
 
 // Far below the peer timeout of 10 s, by which a lost connection must not have to be found; far above what a busy
@@ -200,7 +198,7 @@ TEST_CASE("a program that a rank has started does not hide its death") {
         char name[] = "sleep";
         char seconds[] = "20";
         char* arguments[] = {name, seconds, nullptr};
-        support::expect(::posix_spawnp(&child, name, nullptr, nullptr, arguments, environ) == 0, "to start sleep");
+        support::expect(::posix_spawnp(&child, name, nullptr, nullptr, arguments, ::environ) == 0, "to start sleep");
         say("dying");
         std::raise(SIGKILL);
       }

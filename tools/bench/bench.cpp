@@ -34,7 +34,7 @@ std::vector<workload> make_workloads(world_type& world, const bench_options& opt
 
 namespace {
 
-constexpr const char* name = "cohort bench";
+constexpr const char* this_command = "cohort bench";
 
 void check_against_world(const bench_options& options, int ranks) {
   if (options.ranks && *options.ranks != ranks) {
@@ -56,7 +56,7 @@ void print(const std::string& text) {
 int measure_all(world_type& world, const bench_options& options) {
   if (options.registered && world.calls().state()->window == nullptr) {
     const std::string what = "--registered: the ranks do not all share memory; leave it out";
-    return world.rank() == 0 ? usage_error(name, what) : exit_code::usage;  // said once
+    return world.rank() == 0 ? usage_error(this_command, what) : exit_code::usage;  // said once
   }
   const bool speaks = world.rank() == 0;
   const bool as_it_grows = speaks && options.format != format_kind::json;
@@ -81,7 +81,7 @@ int measure_all(world_type& world, const bench_options& options) {
     if (!trouble.empty()) throw std::runtime_error(trouble);
   }
   if (wrong == 0) return 0;
-  std::fprintf(stderr, "%s: %ld elements were wrong\n", name, wrong);
+  std::fprintf(stderr, "%s: %ld elements were wrong\n", this_command, wrong);
   return 1;
 }
 
@@ -90,7 +90,7 @@ int be_a_rank(const bench_options& options) {
   try {
     check_against_world(options, place.world_size);
   } catch (const std::invalid_argument& mistake) {
-    return place.rank == 0 ? usage_error(name, mistake.what()) : exit_code::usage;  // said once
+    return place.rank == 0 ? usage_error(this_command, mistake.what()) : exit_code::usage;  // said once
   }
   if (options.transport != transport_kind::automatic) {
     ::setenv("COHORT_SHM", options.transport == transport_kind::tcp ? "0" : "1", 1);
@@ -114,9 +114,9 @@ int bench_command(const std::vector<std::string>& words) {
   try {
     return started_by_a_launcher() ? be_a_rank(options) : start_ranks(options, words);
   } catch (const std::invalid_argument& mistake) {
-    return usage_error(name, mistake.what());
+    return usage_error(this_command, mistake.what());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    std::fprintf(stderr, "%s: %s\n", this_command, error.what());
     return exit_code::cannot_execute;
   }
 }

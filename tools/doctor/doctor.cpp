@@ -25,7 +25,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr const char* name = "cohort doctor";
+constexpr const char* this_command = "cohort doctor";
 
 struct doctor_options {
   bool as_json = false;
@@ -37,7 +37,7 @@ struct doctor_options {
 };
 
 std::optional<int> parse(const std::vector<std::string>& words, doctor_options& options) {
-  CLI::App app("Tell what would keep the ranks of a job from connecting, or make them slow.", name);
+  CLI::App app("Tell what would keep the ranks of a job from connecting, or make them slow.", this_command);
   app.add_flag("--json", options.as_json, "for programs");
   app.add_option("--wait", options.wait, "how long to wait for ranks that have not come; default 30")
       ->check(CLI::PositiveNumber)
@@ -65,11 +65,11 @@ std::optional<int> parse(const std::vector<std::string>& words, doctor_options& 
       "The exit code is 0 when there is no problem, 1 when there is one; warnings do not count.");
   if (const std::optional<int> ended = parse_words(app, words)) return ended;
   if (app.count("--rank") > 0 && options.rank >= options.world_size) {
-    return usage_error(name, "--rank: '" + std::to_string(options.rank) + "' is not below --world-size " +
-                                 std::to_string(options.world_size));
+    return usage_error(this_command, "--rank: '" + std::to_string(options.rank) + "' is not below --world-size " +
+                                         std::to_string(options.world_size));
   }
   if (options.world_size > 1 && address->count() == 0) {
-    return usage_error(name, "--master-addr is missing: the address of rank 0's host, as the others reach it");
+    return usage_error(this_command, "--master-addr is missing: the address of rank 0's host, as the others reach it");
   }
   // From here on as if a launcher had said so.
   const auto set = [](const char* variable, const std::string& value) { ::setenv(variable, value.c_str(), 1); };

@@ -12,7 +12,7 @@ namespace cohort::tool {
 namespace {
 
 constexpr const char* erase_line = "\r\x1b[2K";
-constexpr const char* plain = "\x1b[0m";
+constexpr const char* plain_again = "\x1b[0m";
 constexpr const char* alarm = "\x1b[1;31m";
 
 // Red is kept for failures.
@@ -46,7 +46,7 @@ std::string console::prefix(const sink& to, tag_kind tag, const std::string& hos
   const std::string number = std::to_string(rank);
   const std::string text = tag == tag_kind::host ? "[" + host + ":" + number + "]" : "[" + number + "]";
   if (!coloured_ || !to.terminal()) return text + " ";
-  return rank_colours[static_cast<std::size_t>(rank) % rank_colours.size()] + text + plain + " ";
+  return rank_colours[static_cast<std::size_t>(rank) % rank_colours.size()] + text + plain_again + " ";
 }
 
 void console::rank_line(stream to_stream, int place, std::string_view line, bool cut) {
@@ -65,7 +65,7 @@ void console::block(const std::vector<std::string>& lines) {
   std::string text;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const bool border = colour && (i == 0 || i + 1 == lines.size());
-    text += border ? alarm + lines[i] + plain : lines[i];
+    text += border ? alarm + lines[i] + plain_again : lines[i];
     text += '\n';
   }
   write(err_, std::move(text));

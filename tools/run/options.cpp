@@ -17,7 +17,7 @@ namespace cohort::tool {
 namespace {
 
 constexpr int most_ranks = 65536;
-constexpr const char* name = "cohort run";
+constexpr const char* this_command = "cohort run";
 
 // The processors this process may use, which in a container or under taskset are fewer than the machine has.
 int usable_processors() {
@@ -311,7 +311,7 @@ void check(const CLI::App& app, const raw_options& raw, run_options& options) {
 }  // namespace
 
 std::optional<int> parse_run_options(const std::vector<std::string>& words, run_options& options) {
-  CLI::App app("Start N processes of a program on this machine, watch them, and end them together.", name);
+  CLI::App app("Start N processes of a program on this machine, watch them, and end them together.", this_command);
   raw_options raw;
   declare(app, options, raw);
   split_words split = split_at_program(app, words);
@@ -320,7 +320,7 @@ std::optional<int> parse_run_options(const std::vector<std::string>& words, run_
   try {
     check(app, raw, options);
   } catch (const std::invalid_argument& error) {
-    return usage_error(name, error.what());
+    return usage_error(this_command, error.what());
   }
   return std::nullopt;
 }
