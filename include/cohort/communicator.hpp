@@ -90,6 +90,8 @@ class [[nodiscard]] communicator<Backend> : public detail::message_calls<communi
   /// Errors: forked, concurrent_use
   bool poll() const {
     engine().require_use("poll");
+    // What is resumed may let go of this communicator.
+    const std::shared_ptr<transport::engine> keep = engine().weak_from_this().lock();
     return engine().turn();
   }
 

@@ -10,6 +10,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -21,7 +22,10 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <future>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -205,6 +209,61 @@ asio::awaitable<int> timed(communicator<cpu> world) {
 
 TEST_CASE("deadlines pass on an io_context that nothing else keeps busy") {
   check_all(support::run_ranks(2, [](int) { return on_io_context(&timed); }));
+}
+
+// A turn looks at the reactor now and then, where the caller's handlers run, and what they complete.
+TEST_CASE("a handler that runs within a turn lets go of the communicator") {
+  for (const int n : {1, 2}) {
+    CAPTURE(n);
+    check_all(support::run_ranks(n, [](int) {
+      asio::io_context io;
+      std::optional<communicator<cpu>> world(connect<cpu>(io));
+      world->barrier().wait();
+      asio::post(io, [&world] { world.reset(); });
+      while (world) world->poll();
+      return 0;
+    }));
+  }
+}
+
+TEST_CASE("what is resumed when a handler stops an operation within a turn lets go of the communicator") {
+  for (const int n : {1, 2}) {
+    CAPTURE(n);
+    check_all(support::run_ranks(n, [n](int rank) {
+      asio::io_context io;
+      std::optional<communicator<cpu>> world(connect<cpu>(io));
+      world->barrier().wait();
+      std::vector<int> never(1);
+      std::stop_source source;
+      errc seen{};
+      asio::co_spawn(
+          io,
+          [&]() -> asio::awaitable<void> {
+            try {
+              auto waiting = world->recv(never, from{(rank + 1) % n}, stop{source.get_token()});
+              co_await std::move(waiting);
+            } catch (const error& e) {
+              seen = e.condition();
+            }
+            world.reset();
+          },
+          asio::detached);
+      // Each asks for a turn. The first turn that looks at the reactor finds all that are left there, and the stop.
+      int left = 500;
+      std::function<void()> ask = [&] {
+        if (--left == 0) {
+          source.request_stop();
+          return;
+        }
+        world->engine().request_attention();
+        asio::post(io, ask);
+      };
+      asio::post(io, ask);
+      while (world) io.run_one();
+      REQUIRE_RANK(seen == errc::cancelled || (n > 1 && seen == errc::peer_lost));
+      return 0;
+    }));
+  }
 }
 
 }  // namespace

@@ -412,12 +412,14 @@ inline void tcp_transport::wake() noexcept {
   }
 }
 
-// What is resumed may let go of this transport: not while it is in the middle of a turn, which goes on by itself.
 inline void tcp_transport::turn_from_handler() {
+  // A turn within a turn would move what the outer one is about to: that looks again itself.
   if (in_reactor_) {
     look_again_ = true;
     return;
   }
+  // Handlers of the caller's run in the reactor too, and may let go of this transport.
+  const auto keep = weak_from_this().lock();
   poll();
 }
 
