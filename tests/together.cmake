@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 # Sources compiled several at a time, each in a namespace of its own: what they have of the library and of the standard
 # library is read, instantiated and written out once for all of them, which takes half of the time.
-set(COHORT_TESTS_TOGETHER 4 CACHE STRING "How many sources of tests are compiled as one, at most")
+set(COHORT_TESTS_TOGETHER 8 CACHE STRING "How many sources of tests are compiled as one, at most")
 
 # cohort_put_together(RESULT NAME SOURCE...): the sources to be compiled, some of them made here, in the current binary
 # folder. A source stays alone when a namespace around it would make it another program: because it specialises a template,
