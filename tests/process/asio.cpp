@@ -24,7 +24,9 @@
 #include <exception>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -264,6 +266,80 @@ TEST_CASE("what is resumed when a handler stops an operation within a turn lets 
       return 0;
     }));
   }
+}
+
+// A chain of handlers, each of which asks for a turn: the first turn that looks at the reactor runs what is left of them.
+// In the middle of that, `what` happens.
+void within_a_turn(asio::io_context& io, const communicator<cpu>& world, std::function<void()> what) {
+  auto left = std::make_shared<int>(500);
+  auto ask = std::make_shared<std::function<void()>>();
+  *ask = [&io, &world, what = std::move(what), left, again = std::weak_ptr(ask)] {
+    if (--*left == 0) return;
+    world.engine().request_attention();
+    asio::post(io, [ask = again.lock()] { (*ask)(); });
+    if (*left == 250) what();
+  };
+  asio::post(io, [ask] { (*ask)(); });
+}
+
+TEST_CASE("a deadline that passes within a turn is noticed") {
+  check_all(support::run_ranks(1, [](int) {
+    asio::io_context io;
+    const communicator<cpu> world = connect<cpu>(io);
+    std::vector<int> never(1);
+    errc seen{};
+    const auto started = std::chrono::steady_clock::now();
+    world.recv(never, from{0}, timeout{200ms})([&](std::exception_ptr failure, received) {
+      try {
+        if (failure) std::rethrow_exception(failure);
+      } catch (const error& e) {
+        seen = e.condition();
+      }
+      io.stop();
+    });
+    within_a_turn(io, world, [started] {
+      while (std::chrono::steady_clock::now() - started < 250ms) {  // computes
+      }
+    });
+    asio::steady_timer given_up(io, 20s);
+    given_up.async_wait([&io](const boost::system::error_code&) { io.stop(); });
+    io.run();
+    REQUIRE_RANK(seen == errc::timed_out);
+    return 0;
+  }));
+}
+
+TEST_CASE("a handler of the caller's that throws within a turn leaves the world as it was") {
+  check_all(support::run_ranks(2, [](int rank) {
+    asio::io_context io;
+    const communicator<cpu> world = connect<cpu>(io);
+    world.barrier().wait();
+    // Rank 0 waits already when its handler throws, and starts nothing after it: what rank 1 sends must wake it.
+    asio::steady_timer later(io, rank == 0 ? 0ms : 300ms);
+    bool done = false;
+    int total = 0;
+    later.async_wait([&](const boost::system::error_code&) {
+      world.all_reduce(1, sum{})([&](std::exception_ptr failure, int value) {
+        done = !failure;
+        total = value;
+        io.stop();
+      });
+      if (rank == 0) within_a_turn(io, world, [] { throw std::runtime_error("of the caller's"); });
+    });
+    asio::steady_timer given_up(io, 20s);
+    given_up.async_wait([&io](const boost::system::error_code&) { io.stop(); });
+    int thrown = 0;
+    while (!io.stopped()) {
+      try {
+        io.run();
+      } catch (const std::runtime_error&) {
+        ++thrown;
+      }
+    }
+    REQUIRE_RANK(thrown == (rank == 0 ? 1 : 0));
+    REQUIRE_RANK(done && total == 2);
+    return 0;
+  }));
 }
 
 }  // namespace

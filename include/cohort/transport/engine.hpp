@@ -137,8 +137,12 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] bool something_ready() const noexcept { return ready_head_ < ready_.size(); }
   bool run_ready();
   bool attend();
+  /// The next turn looks at the clock, also if it moves something.
+  void look_at_clock() noexcept { turns_ = turns_a_clock - 1; }
 
  private:
+  static constexpr unsigned turns_a_clock = 64;
+
   struct resumption {
     void (*resume)(void*);
     void* argument;

@@ -2,6 +2,7 @@
 // Bodies of transport/engine.hpp: the turn, the deadlines, and how one failure reaches every operation.
 #pragma once
 
+#include <cohort/detail/for_scope.hpp>
 #include <cohort/detail/inbox.hpp>
 #include <cohort/transport/bell.hpp>
 #include <cohort/transport/engine.hpp>
@@ -106,16 +107,18 @@ COHORT_DECL bool engine::poll() {
     request_attention();
     return false;
   }
-  ++turn_depth_;
-  bool moved = progress();
-  if (attention_.load(std::memory_order_relaxed) && attention_.exchange(false, std::memory_order_acquire)) {
-    moved = attend() || moved;
+  bool moved = false;
+  {
+    const detail::for_scope deeper(turn_depth_, turn_depth_ + 1);
+    moved = progress();
+    if (attention_.load(std::memory_order_relaxed) && attention_.exchange(false, std::memory_order_acquire)) {
+      moved = attend() || moved;
+    }
+    // The clock is read rarely: a deadline may be noticed a few microseconds late.
+    if (next_deadline_ != clock::time_point::max() && (++turns_ % turns_a_clock == 0 || !(moved || spinning_))) {
+      if (const auto now = clock::now(); now >= next_deadline_) check_deadlines(now);
+    }
   }
-  // The clock is read rarely: a deadline may be noticed a few microseconds late.
-  if (next_deadline_ != clock::time_point::max() && (++turns_ % 64 == 0 || !(moved || spinning_))) {
-    if (const auto now = clock::now(); now >= next_deadline_) check_deadlines(now);
-  }
-  --turn_depth_;
   inside.leave();  // what is resumed may let another thread have a go
   return run_ready() || moved;
 }
@@ -125,8 +128,8 @@ COHORT_DECL bool engine::run_ready() {
   if (ready_head_ == ready_.size() && !mail) return false;
   // What is resumed may let go of the last communicator of this world, and so of this engine.
   const std::shared_ptr<engine> keep = weak_from_this().lock();
-  ++turn_depth_;
-  engine* const outer = std::exchange(innermost(), this);
+  const detail::for_scope deeper(turn_depth_, turn_depth_ + 1);
+  const detail::for_scope innermost_now(innermost(), this);
   if (mail) (void)inbox_->run();
   // A resumed coroutine may wait in a blocking way and so take turns of its own: the queue is consumed by index.
   while (ready_head_ < ready_.size()) {
@@ -137,8 +140,6 @@ COHORT_DECL bool engine::run_ready() {
     }
     if (next.resume != nullptr) next.resume(next.argument);
   }
-  innermost() = outer;
-  --turn_depth_;
   return true;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Bodies of transport/tcp.hpp: joining, connecting on demand, and the turn. tcp_messages.hpp has the messages.
+// Bodies of transport/tcp.hpp: joining, connecting on demand, and who is gone. tcp_messages.hpp has the messages,
+// tcp_turn.hpp the turn.
 #pragma once
 
 #include <cohort/transport/tcp.hpp>
@@ -355,92 +356,6 @@ inline bool tcp_transport::needs(const group& g, int rank_of_peer) {
   return std::all_of(g.members().begin(), g.members().end(), gone) && matcher_.awaits(context, -1, tagged_only);
 }
 
-// --- the turn ----------------------------------------------------------------------------------------------
-
-inline bool tcp_transport::progress() {
-  // Few connections are asked directly; many cost less through the reactor.
-  constexpr std::size_t direct_limit = 4;
-  bool moved = waits_.look(*this);
-  if (!links_.empty()) moved = links_.move() || moved;
-  bool striping = false;
-  if (open_.size() <= direct_limit) {
-    for (std::size_t i = 0; i < open_.size(); ++i) {
-      const std::shared_ptr<peer_connection> c = peer_of(open_[i]).connection;
-      if (const stripe_set* const stripes = c->stripes_if_any()) striping = striping || stripes->busy();
-      if (c->has_output()) moved = c->try_write() || moved;
-      if (c->open()) moved = c->try_read() || moved;
-    }
-  }
-  // Words in memory cost less to look at than sockets: with nothing else open the reactor is asked more rarely.
-  const unsigned every = open_.empty() && neighbours_ ? 64 : 16;
-  if (open_.size() > direct_limit || striping || ++turn_ % every == 0) {
-    if (neighbours_ && neighbours_->has_waiting()) read_mail();
-    if (io_->stopped()) io_->restart();
-    for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
-    in_reactor_ = true;
-    moved = io_->poll() > 0 || moved;
-    in_reactor_ = false;
-    if (std::exchange(look_again_, false)) moved = waits_.look(*this) || links_.move() || moved;
-  }
-  return moved;
-}
-
-inline void tcp_transport::sleep_until(clock::time_point until) {
-  // Bounded: a wait on a caller's io_context must notice when that is stopped.
-  const auto limit = std::min(until, clock::now() + std::chrono::seconds{1});
-  if (io_->stopped()) io_->restart();
-  for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
-  if (!neighbours_) {
-    io_->run_one_until(limit);
-    return;
-  }
-  if (links_.read_all_overdue()) return;
-  fall_asleep();
-  if (!waits_.any_reached() && !links_.any_ready()) io_->run_one_until(limit);
-  if (own_io_) neighbours_->wake_up();
-}
-
-inline void tcp_transport::wake() noexcept {
-  try {
-    detail::post_to(*io_, [this, alive = alive_] {
-      // On a caller's io_context nobody polls: the handler takes the turn.
-      if (*alive && !own_io_) turn_from_handler();
-    });
-  } catch (...) {
-    // No memory for the handler: the flag is set, and the next turn sees it.
-    return;
-  }
-}
-
-inline void tcp_transport::turn_from_handler() {
-  // A turn within a turn would move what the outer one is about to: that looks again itself.
-  if (in_reactor_) {
-    look_again_ = true;
-    return;
-  }
-  // Handlers of the caller's run in the reactor too, and may let go of this transport.
-  const auto keep = weak_from_this().lock();
-  poll();
-}
-
-inline void tcp_transport::schedule_turn() {
-  if (own_io_ || turn_scheduled_) return;
-  turn_scheduled_ = true;
-  detail::post_to(*io_, [this, alive = alive_] {
-    if (!*alive) return;
-    turn_scheduled_ = false;
-    turn_from_handler();
-  });
-}
-
-inline void tcp_transport::deadline_moved(clock::time_point t) {
-  if (own_io_) return;
-  deadline_timer_.expires_at(t);
-  detail::when_expired(deadline_timer_, [this, alive = alive_](const boost::system::error_code& cancelled) {
-    if (*alive && !cancelled) turn_from_handler();
-  });
-}
-
 inline void tcp_transport::collect_faults(std::vector<std::shared_ptr<const fault>>& into) {
   std::vector<int> departed;
   {
@@ -491,3 +406,4 @@ inline void tcp_transport::group_removed(group& g) {
 }  // namespace cohort::transport
 
 #include <cohort/transport/impl/tcp_messages.hpp>
+#include <cohort/transport/impl/tcp_turn.hpp>
