@@ -178,7 +178,7 @@ int main(int argc, char** argv) {
     std::unique_ptr<mover> m;
     if (mode == "thread") m = std::make_unique<progress_thread>();
     else m = std::make_unique<own_thread>(mode == "poll");
-    for (const std::size_t kib : {256, 1024, 8192}) measure(*m, mode, kib * 1024);
+    for (const std::size_t kib : {256U, 1024U, 8192U}) measure(*m, mode, kib * 1024);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "overlap: %s\n", error.what());

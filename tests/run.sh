@@ -3,10 +3,11 @@
 # Runs every test: installs what is missing (Debian 12), then configures, builds and tests in lanes:
 #   release  everything, the library with -O3; of the unit tests only those that may differ with it, when the asan lane runs
 #   asan     all unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
-#   style    format, names, and every header with clang 14, 16 and 19, warnings as errors (style/run.sh)
+#   style    format, names, every header with clang 14, 16 and 19, and everything with 16 and 19, warnings as errors
+#            (style/run.sh)
 #   arm64    every header by a cross compiler, and two ranks of an example under an emulator (arm64/run.sh)
 #   clang    every mistake that must not compile and every concept, with clang
-#   tsan     unit and process tests with ThreadSanitizer
+#   tsan     unit and process tests with ThreadSanitizer, by clang 19 where that is, otherwise by g++
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
 #
@@ -181,12 +182,12 @@ test_lane() {
   say "lane $preset: tested in $((SECONDS - started)) s"
 }
 
-# sanitizer_starts SANITIZERS: some kernels, containers and sandboxes do not let one start at all; a program that does
-# nothing tells. Result: `under`, what the tests must be run with.
+# sanitizer_starts SANITIZERS [COMPILER]: some kernels, containers and sandboxes do not let one start at all; a program
+# that does nothing tells. Result: `under`, what the tests must be run with.
 sanitizer_starts() {
-  local try
+  local try compiler=${2:-g++}
   echo 'int main() {}' >"$scratch/probe.cpp"
-  g++ "-fsanitize=$1" "$scratch/probe.cpp" -o "$scratch/probe" >"$scratch/probe.log" 2>&1 || return 1
+  "$compiler" "-fsanitize=$1" "$scratch/probe.cpp" -o "$scratch/probe" >"$scratch/probe.log" 2>&1 || return 1
   for try in "" "setarch $(uname -m) --addr-no-randomize"; do  # ThreadSanitizer of g++ 12 and 32 random bits of mmap
     read -r -a under <<<"$try"
     if ${under[@]+"${under[@]}"} "$scratch/probe" >>"$scratch/probe.log" 2>&1; then return; fi
@@ -195,10 +196,10 @@ sanitizer_starts() {
   return 1
 }
 
-# test_sanitizer_lane PRESET STATUS SANITIZERS: STATUS is that of its build.
+# test_sanitizer_lane PRESET STATUS SANITIZERS [COMPILER]: STATUS is that of its build.
 test_sanitizer_lane() {
   is_built "$1" "$2" || return 0
-  sanitizer_starts "$3" || true  # it has started before; for `under`
+  sanitizer_starts "$3" "${4:-g++}" || true  # it has started before; for `under`
   test_lane "$1" --label-regex '^(unit|process)$'
   under=()
 }
@@ -264,7 +265,7 @@ say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan style ar
 needed=(g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev)
 wished=(ccache libcereal-dev libssl-dev openssl libopenmpi-dev openmpi-bin libmpich-dev mpich pkg-config python3-venv doxygen
   slurmctld slurmd slurm-client munge)
-[ "$quick" = 1 ] || wished+=(clang clang-16 clang-19 clang-format-14 clang-tidy-14 g++-aarch64-linux-gnu qemu-user)
+[ "$quick" = 1 ] || wished+=(clang clang-16 clang-19 clang-format-14 clang-tidy-14 libclang-rt-19-dev g++-aarch64-linux-gnu qemu-user)
 # All together takes half of the time; where one of them cannot be had, each is tried for itself.
 install_missing "${needed[@]}" "${wished[@]}" || say "not all of these: now one after the other"
 install_missing "${needed[@]}" || die "cannot build"
@@ -278,13 +279,23 @@ install_missing python3-venv || say "package/conan and launch/manifests will be 
 install_missing doxygen || say "docs/html will be skipped: no doxygen here"
 install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
 
+# What clang makes takes two thirds of g++'s time to compile and to run, and a second compiler sees other mistakes. It has
+# its precompiled headers without a cache: ccache would bring those of another clone.
+tsan_compiler=g++
+tsan_options=()
+if [ "$quick" = 0 ] && install_missing clang-19 libclang-rt-19-dev; then
+  tsan_compiler=clang++-19
+  tsan_options=(-DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
+fi
+
 # What can start: an empty list is none of them.
 sanitized=()
 if [ "$quick" = 0 ]; then
   for preset in asan tsan; do
     sanitizers=thread
-    [ "$preset" = tsan ] || sanitizers=address,undefined
-    if sanitizer_starts "$sanitizers"; then
+    compiler=$tsan_compiler
+    [ "$preset" = tsan ] || sanitizers=address,undefined compiler=g++
+    if sanitizer_starts "$sanitizers" "$compiler"; then
       sanitized+=("$preset")
     else
       skip_lane "$preset" "an empty program built with -fsanitize=$sanitizers does not run here: $(tail -n 1 "$scratch/probe.log")"
@@ -305,14 +316,18 @@ if is_built release "$status"; then test_lane release; fi
 status=0
 take_aside asan || status=$?
 # Those of style, arm64 and clang come first when there is not the time for all: tsan takes as long as all of them.
-checks_minutes=14
+checks_minutes=18
 tsan_minutes=28
-if starts tsan && in_time $((checks_minutes + tsan_minutes)); then start_aside tsan build_lane tsan suites; fi
+if starts tsan && in_time $((checks_minutes + tsan_minutes)); then
+  configure_options=(${tsan_options[@]+"${tsan_options[@]}"})
+  start_aside tsan build_lane tsan suites
+  configure_options=()
+fi
 ! starts asan || test_sanitizer_lane asan "$status" address,undefined  # whatever the time: it has the other unit tests
 
 if [ "$quick" = 0 ]; then
   checks=()
-  for check in style:6 arm64:10 clang:14; do  # the minutes until it has ended
+  for check in style:10 arm64:14 clang:18; do  # the minutes until it has ended
     if ! in_time "${check#*:}"; then
       too_late "${check%:*}" "${check#*:}"
       continue
@@ -345,7 +360,7 @@ if [ "$quick" = 0 ]; then
     fi
   fi
   start_aside checks run_checks ${checks[@]+"${checks[@]}"}
-  [ "$with_tsan" = 0 ] || test_sanitizer_lane tsan "$status" thread
+  [ "$with_tsan" = 0 ] || test_sanitizer_lane tsan "$status" thread "$tsan_compiler"
   take_aside checks || true
   count_checks ${checks[@]+"${checks[@]}"}
 fi

@@ -191,14 +191,17 @@ thread_local std::vector<call> grouped;
 
 void launch() {
   if (grouped.empty()) return;
-  std::vector<call> calls = std::move(grouped);
-  grouped.clear();
-  for (const call& c : calls) {
-    if (c.stream != calls[0].stream) misused("a group is on two streams: which is not played");
+  for (const call& c : grouped) {
+    if (c.stream != grouped[0].stream) misused("a group is on two streams: which is not played");
   }
   // Sends wait for their receivers only when everything that this rank receives is here.
-  std::stable_sort(calls.begin(), calls.end(),
-                   [](const call& a, const call& b) { return a.waits_last < b.waits_last; });
+  std::vector<call> calls;
+  for (const bool last : {false, true}) {
+    for (call& c : grouped) {
+      if (c.waits_last == last) calls.push_back(std::move(c));
+    }
+  }
+  grouped.clear();
   const cudaStream_t s = calls[0].stream;
   gpu_test::enqueue_on_host(s, [calls = std::move(calls)] {
     for (const call& c : calls) c.tell();

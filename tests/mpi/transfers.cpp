@@ -158,7 +158,7 @@ task<> complete_sends_need_nobody(world_type world) {
   std::vector<int> sender{static_cast<int>(::getpid()), ends[1]};
   auto telling = world.broadcast(sender, cohort::root{0});
   co_await telling;
-  for (const std::size_t count : {10, 900, 1020, 2100, 4000, 4090, 70000}) {
+  for (const std::size_t count : {10U, 900U, 1020U, 2100U, 4000U, 4090U, 70000U}) {
     std::vector<int> v(count, static_cast<int>(count));
     if (world.rank() == 0) {
       auto op = world.send(v, cohort::to{1});

@@ -52,19 +52,19 @@ template <class Backend>
 task<int> counts_after_warm_up(communicator<Backend> world) {
   std::vector<std::vector<float>> data{std::vector<float>(64, 1.0F), std::vector<float>(5000, 1.0F),
                                        std::vector<float>(300000, 1.0F)};
-  constexpr int warm_up = support::sanitized ? 6 : 60;
-  constexpr int rounds = support::sanitized ? 4 : 40;
+  constexpr int warm_up = harness::sanitized ? 6 : 60;
+  constexpr int rounds = harness::sanitized ? 4 : 40;
   for (int i = 0; i < warm_up; ++i) co_await one_of_each(world, data);
   // This thread's: heartbeats, which another thread sends, are not operations.
-  const std::size_t before = support::allocations;
+  const std::size_t before = harness::allocations;
   for (int i = 0; i < rounds; ++i) co_await one_of_each(world, data);
-  const std::size_t made = support::allocations - before;
+  const std::size_t made = harness::allocations - before;
   constexpr std::size_t operations = rounds * 3 * 8;
   std::printf("%zu allocations in %zu operations\n", made, operations);
   co_await world.barrier();  // the end of a rank, which may share this thread, allocates
   // How far ahead the messages of a peer run differs from turn to turn, so a list may still grow: but not with the
   // number of operations.
-  if (support::sanitized) co_return 0;  // so short a run has no steady state: here its threads are what is looked at
+  if (harness::sanitized) co_return 0;  // so short a run has no steady state: here its threads are what is looked at
   co_return made * 20 > operations ? 1 : 0;
 }
 
@@ -74,12 +74,12 @@ TEST_CASE("over TCP an operation does not allocate") {
 #else
   for (const int n : {1, 2, 4}) {
     CAPTURE(n);
-    const auto results = support::run_ranks(n, [](int) {
+    const auto results = harness::run_ranks(n, [](int) {
       const auto rank_main = [](communicator<cpu> world) { return counts_after_warm_up(std::move(world)); };
       return run(rank_main);
     });
     for (const auto& result : results) {
-      INFO(support::describe(result));
+      INFO(harness::describe(result));
       CHECK(result.ok());
       MESSAGE(result.out);
     }

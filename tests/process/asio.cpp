@@ -55,9 +55,9 @@ namespace asio = boost::asio;
     }                                                                              \
   } while (false)
 
-void check_all(const std::vector<support::rank_result>& results) {
+void check_all(const std::vector<harness::rank_result>& results) {
   for (const auto& r : results) {
-    INFO(support::describe(r));
+    INFO(harness::describe(r));
     CHECK(r.ok());
   }
 }
@@ -102,7 +102,7 @@ asio::awaitable<int> every_token(communicator<cpu> world) {
 TEST_CASE("inside asio::awaitable an operation is awaited as it is, and takes every token") {
   for (const int n : {1, 2, 3}) {
     CAPTURE(n);
-    check_all(support::run_ranks(n, [](int) { return on_io_context(&every_token); }));
+    check_all(harness::run_ranks(n, [](int) { return on_io_context(&every_token); }));
   }
 }
 
@@ -116,11 +116,11 @@ asio::awaitable<int> with_operators(communicator<cpu> world) {
 }
 
 TEST_CASE("awaitable operators combine operations") {
-  check_all(support::run_ranks(2, [](int) { return on_io_context(&with_operators); }));
+  check_all(harness::run_ranks(2, [](int) { return on_io_context(&with_operators); }));
 }
 
 TEST_CASE("a callback gets the value on the io_context that is run, a future in any thread") {
-  check_all(support::run_ranks(3, [](int) {
+  check_all(harness::run_ranks(3, [](int) {
     asio::io_context io;
     const communicator<cpu> world = connect<cpu>(io);
     int seen = 0;
@@ -158,11 +158,11 @@ asio::awaitable<int> errors_keep_their_text(communicator<cpu> world) {
 }
 
 TEST_CASE("an error inside asio::awaitable is a cohort::error with its whole text") {
-  check_all(support::run_ranks(2, [](int) { return on_io_context(&errors_keep_their_text); }));
+  check_all(harness::run_ranks(2, [](int) { return on_io_context(&errors_keep_their_text); }));
 }
 
 TEST_CASE("a cancellation slot cancels, and the other ranks learn who did") {
-  check_all(support::run_ranks(2, [](int rank) {
+  check_all(harness::run_ranks(2, [](int rank) {
     asio::io_context io;
     const communicator<cpu> world = connect<cpu>(io);
     asio::cancellation_signal signal;
@@ -210,14 +210,14 @@ asio::awaitable<int> timed(communicator<cpu> world) {
 }
 
 TEST_CASE("deadlines pass on an io_context that nothing else keeps busy") {
-  check_all(support::run_ranks(2, [](int) { return on_io_context(&timed); }));
+  check_all(harness::run_ranks(2, [](int) { return on_io_context(&timed); }));
 }
 
 // A turn looks at the reactor now and then, where the caller's handlers run, and what they complete.
 TEST_CASE("a handler that runs within a turn lets go of the communicator") {
   for (const int n : {1, 2}) {
     CAPTURE(n);
-    check_all(support::run_ranks(n, [](int) {
+    check_all(harness::run_ranks(n, [](int) {
       asio::io_context io;
       std::optional<communicator<cpu>> world(connect<cpu>(io));
       world->barrier().wait();
@@ -231,7 +231,7 @@ TEST_CASE("a handler that runs within a turn lets go of the communicator") {
 TEST_CASE("what is resumed when a handler stops an operation within a turn lets go of the communicator") {
   for (const int n : {1, 2}) {
     CAPTURE(n);
-    check_all(support::run_ranks(n, [n](int rank) {
+    check_all(harness::run_ranks(n, [n](int rank) {
       asio::io_context io;
       std::optional<communicator<cpu>> world(connect<cpu>(io));
       world->barrier().wait();
@@ -283,7 +283,7 @@ void within_a_turn(asio::io_context& io, const communicator<cpu>& world, std::fu
 }
 
 TEST_CASE("a deadline that passes within a turn is noticed") {
-  check_all(support::run_ranks(1, [](int) {
+  check_all(harness::run_ranks(1, [](int) {
     asio::io_context io;
     const communicator<cpu> world = connect<cpu>(io);
     std::vector<int> never(1);
@@ -310,7 +310,7 @@ TEST_CASE("a deadline that passes within a turn is noticed") {
 }
 
 TEST_CASE("a handler of the caller's that throws within a turn leaves the world as it was") {
-  check_all(support::run_ranks(2, [](int rank) {
+  check_all(harness::run_ranks(2, [](int rank) {
     asio::io_context io;
     const communicator<cpu> world = connect<cpu>(io);
     world.barrier().wait();

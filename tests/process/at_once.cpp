@@ -67,7 +67,7 @@ using ints = std::vector<int>;
 
 template <class Each>
 void check(const ints& v, const char* what, const Each& each) {
-  for (std::size_t i = 0; i < v.size(); ++i) support::expect(v[i] == each(i), what);
+  for (std::size_t i = 0; i < v.size(); ++i) harness::expect(v[i] == each(i), what);
 }
 
 task<> reductions(communicator<cpu>& world, dice& d, tally& t, std::size_t n) {
@@ -93,11 +93,11 @@ task<> reductions(communicator<cpu>& world, dice& d, tally& t, std::size_t n) {
     std::vector<double> x(n, r + 1.0);
     auto op = world.all_reduce(x, premultiplied_sum{0.5});
     co_await t.count(op);
-    for (const double each : x) support::expect(each == 1.5, "premultiplied_sum");
+    for (const double each : x) harness::expect(each == 1.5, "premultiplied_sum");
   } else if (which == 4) {
     auto op = world.all_reduce(r + 1.0, average{});
     const double mean = co_await t.count(op);
-    support::expect(mean == 1.5, "the average of two values");
+    harness::expect(mean == 1.5, "the average of two values");
   } else if (which == 5) {
     auto op = world.scan(in, out, sum{});
     co_await t.count(op);
@@ -171,10 +171,10 @@ task<> messages(communicator<cpu>& world, dice& d, tally& t, std::size_t n) {
       const received two = co_await t.count(b);
       auto a = world.recv(rest, from{sender}, tag{1});
       const received one = co_await t.count(a);
-      support::expect(got[0] == 7 && two.count == 1 && two.tag == 2 && two.source == sender, "the second message");
-      support::expect(one.count == n && one.tag == 1 && one.source == sender, "the first message");
+      harness::expect(got[0] == 7 && two.count == 1 && two.tag == 2 && two.source == sender, "the second message");
+      harness::expect(one.count == n && one.tag == 1 && one.source == sender, "the first message");
       for (std::size_t i = 0; i < rest.size(); ++i) {
-        support::expect(rest[i] == (i < n ? first[i] : -1), "its elements, and no others");
+        harness::expect(rest[i] == (i < n ? first[i] : -1), "its elements, and no others");
       }
     }
   } else if (which == 1) {  // two receives that wait: each gets its own
@@ -191,7 +191,7 @@ task<> messages(communicator<cpu>& world, dice& d, tally& t, std::size_t n) {
       co_await t.count(c);
       co_await t.count(b);
       co_await t.count(a);
-      support::expect(got[0][0] == 1 && got[1][0] == 2 && got[2][0] == 3,
+      harness::expect(got[0][0] == 1 && got[1][0] == 2 && got[2][0] == 3,
                       "messages in the order in which they were sent");
     }
   } else {
@@ -219,9 +219,9 @@ task<int> in_any_order(communicator<cpu> world) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   if (::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= 2) {
-    support::expect(t.without_frame > 0, "operations without a frame");
+    harness::expect(t.without_frame > 0, "operations without a frame");
   }
-  support::expect(t.with_frame > 0, "operations that had to wait");
+  harness::expect(t.with_frame > 0, "operations that had to wait");
   co_return 0;
 }
 
@@ -277,10 +277,10 @@ task<int> second_is_wrong(communicator<cpu> world) {
 
 template <mistake What>
 std::vector<std::string> told() {
-  const auto results = support::run_ranks(2, [](int) { return cohort::run(second_is_wrong<What>); });
+  const auto results = harness::run_ranks(2, [](int) { return cohort::run(second_is_wrong<What>); });
   std::vector<std::string> texts;
-  for (const support::rank_result& r : results) {
-    CHECK_MESSAGE(r.ok(), support::describe(results));
+  for (const harness::rank_result& r : results) {
+    CHECK_MESSAGE(r.ok(), harness::describe(results));
     texts.push_back(r.out);
   }
   return texts;
@@ -294,12 +294,12 @@ task<int> root_is_ahead(communicator<cpu> world) {
   for (int round = 0; round < 50; ++round) {
     if (world.rank() == 1) {
       co_await world.recv(std::span(&value, 1), from{0});  // sent after all those that it has not entered yet
-      support::expect(value == round, "the message after the broadcasts");
+      harness::expect(value == round, "the message after the broadcasts");
     }
     for (int i = 0; i < ahead; ++i) {
       value = world.rank() == 0 ? 1000 * round + i : -1;
       co_await world.broadcast(std::span(&value, 1), root{0});
-      support::expect(value == 1000 * round + i, "a broadcast that waited");
+      harness::expect(value == 1000 * round + i, "a broadcast that waited");
     }
     if (world.rank() == 0) co_await world.send(std::span(&round, 1), to{1});
     co_await world.barrier();
@@ -319,7 +319,7 @@ task<int> root_leaves(communicator<cpu> world) {
     auto op = i % 2 == 0 || world.rank() == 0 ? world.broadcast(one, root{0})
                                               : world.broadcast(one, root{0}, stop{never.get_token()});  // in a frame
     co_await op;
-    support::expect(value == i, "a broadcast of a root that has left");
+    harness::expect(value == i, "a broadcast of a root that has left");
   }
   co_return 0;
 }
@@ -356,11 +356,11 @@ task<int> long_elements(communicator<cpu> world) {
       for (int k = 0; k < 2; ++k) in[static_cast<std::size_t>(k)].number = 10 * world.rank() + i + k;
       co_await world.reduce_scatter(
           in, out, [](const long_element& a, const long_element& b) { return a.number > b.number ? a : b; });
-      support::expect(out[0].number == 10 + i + world.rank(), "the larger of two");
+      harness::expect(out[0].number == 10 + i + world.rank(), "the larger of two");
     }
     int value = world.rank() == 0 ? i : -1;
     co_await world.broadcast(std::span(&value, 1), root{0});
-    support::expect(value == i, "a broadcast beside them");
+    harness::expect(value == i, "a broadcast beside them");
   }
   co_return 0;
 }
@@ -370,9 +370,9 @@ bool says(const std::string& text, const char* what) { return text.find(what) !=
 }  // namespace
 
 TEST_CASE("operations of two ranks, of which one comes late, in any order") {
-  const auto results = support::run_ranks(2, [](int) { return cohort::run(in_any_order); });
-  for (const support::rank_result& r : results) {
-    CHECK_MESSAGE(r.ok(), support::describe(results));
+  const auto results = harness::run_ranks(2, [](int) { return cohort::run(in_any_order); });
+  for (const harness::rank_result& r : results) {
+    CHECK_MESSAGE(r.ok(), harness::describe(results));
     MESSAGE(r.out);
   }
 }
@@ -399,26 +399,26 @@ TEST_CASE("what the second of two ranks does wrong is told as ever") {
 
 TEST_CASE("a rank that needs nothing of another is ahead of it, as far as it may be, and no further") {
   for (const int ranks : {2, 4}) {
-    const auto results = support::run_ranks(ranks, [](int) { return cohort::run(root_is_ahead); });
-    for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
+    const auto results = harness::run_ranks(ranks, [](int) { return cohort::run(root_is_ahead); });
+    for (const harness::rank_result& r : results) CHECK_MESSAGE(r.ok(), harness::describe(results));
   }
 }
 
 TEST_CASE("a root that was ahead has left") {
   for (const int ranks : {2, 4}) {
-    const auto results = support::run_ranks(ranks, [](int) { return cohort::run(root_leaves); });
-    for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
+    const auto results = harness::run_ranks(ranks, [](int) { return cohort::run(root_leaves); });
+    for (const harness::rank_result& r : results) CHECK_MESSAGE(r.ok(), harness::describe(results));
   }
 }
 
 TEST_CASE("ranks that are ahead of each other find out that they called different things") {
-  for (const support::rank_result& r : support::run_ranks(2, [](int) { return cohort::run(two_roots); })) {
+  for (const harness::rank_result& r : harness::run_ranks(2, [](int) { return cohort::run(two_roots); })) {
     CHECK_MESSAGE(says(r.out, "rank 0 called broadcast(1 x int32, root 0)"), r.out);
     CHECK_MESSAGE(says(r.out, "rank 1 called broadcast(1 x int32, root 1)"), r.out);
   }
 }
 
 TEST_CASE("operations on elements too long for the window stand beside those in it") {
-  const auto results = support::run_ranks(2, [](int) { return cohort::run(long_elements); });
-  for (const support::rank_result& r : results) CHECK_MESSAGE(r.ok(), support::describe(results));
+  const auto results = harness::run_ranks(2, [](int) { return cohort::run(long_elements); });
+  for (const harness::rank_result& r : results) CHECK_MESSAGE(r.ok(), harness::describe(results));
 }

@@ -22,7 +22,7 @@
 using namespace cohort;
 using namespace faults;
 using namespace std::chrono_literals;
-using support::run_ranks;
+using harness::run_ranks;
 
 namespace {
 
@@ -32,8 +32,8 @@ task<> meet(world_type world) { co_await world.barrier(); }
 
 int run_meeting(int) { return cohort::run(meet); }
 
-support::rank_options with(support::variables environment) {
-  support::rank_options options;
+harness::rank_options with(harness::variables environment) {
+  harness::rank_options options;
   options.environment = std::move(environment);
   return options;
 }
@@ -66,7 +66,7 @@ class foreign_listener {
 
 TEST_CASE("bad input: an environment that is half set or wrong is refused with exit code 2 and the variable's name") {
   struct wrong {
-    support::variables environment;
+    harness::variables environment;
     std::vector<std::string> words;
   };
   const wrong all[] = {
@@ -93,7 +93,7 @@ TEST_CASE("bad input: an environment that is half set or wrong is refused with e
   };
   for (const wrong& each : all) {
     const auto ranks = run_ranks(1, run_meeting, with(each.environment));
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     CHECK(ranks[0].exit_code == 2);
     for (const std::string& word : each.words) CHECK(contains(ranks[0].err, word));
   }
@@ -101,14 +101,14 @@ TEST_CASE("bad input: an environment that is half set or wrong is refused with e
 
 TEST_CASE("bad input: an algorithm that does not exist is refused") {
   const auto ranks = run_ranks(1, run_meeting, with({{"COHORT_ALGORITHMS", "all_reduce=rng"}}));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   CHECK(ranks[0].exit_code == 1);
   CHECK(contains(ranks[0].err, "\"rng\" is not an algorithm of all_reduce; these are "));
 }
 
 TEST_CASE("bad input: a congestion control that this host does not have is refused") {
   const auto ranks = run_ranks(2, run_meeting, with({{"COHORT_TCP_CONGESTION", "renno"}}));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) {
     CHECK(r.exit_code == 1);
     CHECK(contains(r.err, "congestion control \"renno\": "));
@@ -124,7 +124,7 @@ TEST_CASE("bad input: two processes with one rank") {
         return cohort::run(meet);
       },
       with({{"COHORT_JOIN_TIMEOUT", "20"}}));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) {
     CHECK(r.exit_code == 1);
     CHECK(contains(r.err, "rank 1 is claimed twice"));
@@ -140,7 +140,7 @@ TEST_CASE("bad input: world sizes that differ") {
         return cohort::run(meet);
       },
       with({{"COHORT_JOIN_TIMEOUT", "20"}}));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) {
     CHECK(r.exit_code == 1);
     CHECK(contains(r.err, "world sizes differ"));
@@ -151,7 +151,7 @@ TEST_CASE("bad input: world sizes that differ") {
 TEST_CASE("bad input: somebody else listens on the port of rank 0") {
   const foreign_listener foreign;
   const auto ranks = run_ranks(2, run_meeting, with({{"MASTER_PORT", foreign.port()}, {"COHORT_JOIN_TIMEOUT", "2"}}));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   CHECK(ranks[0].exit_code == 1);
   CHECK(contains(ranks[0].err, "127.0.0.1:" + foreign.port()));
   CHECK(contains(ranks[0].err, "another program listens there"));
@@ -161,7 +161,7 @@ TEST_CASE("bad input: somebody else listens on the port of rank 0") {
 
 TEST_CASE("bad input: what listens there speaks another protocol") {
   const foreign_listener foreign;
-  const support::child_process server([&] {
+  const harness::child_process server([&] {
     for (;;) {
       const int client = foreign.accept();
       const char answer[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
@@ -172,7 +172,7 @@ TEST_CASE("bad input: what listens there speaks another protocol") {
     }
   });
   const auto ranks = run_ranks(1, run_meeting, with({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", foreign.port()}, {"COHORT_JOIN_TIMEOUT", "20"}}));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   CHECK(ranks[0].exit_code == 1);
   CHECK(contains(ranks[0].err, "is not one of cohort: it answers with \"HTTP/1.1\""));
   CHECK(ranks[0].elapsed < 10s);
@@ -180,7 +180,7 @@ TEST_CASE("bad input: what listens there speaks another protocol") {
 
 TEST_CASE("bad input: a host that has no address") {
   const auto ranks = run_ranks(2, run_meeting, with({{"MASTER_ADDR", "no-such-host.invalid"}, {"COHORT_JOIN_TIMEOUT", "2"}}));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) {
     CHECK(r.exit_code == 1);
     CHECK(contains(r.err, "cannot resolve host \"no-such-host.invalid\""));
@@ -189,14 +189,14 @@ TEST_CASE("bad input: a host that has no address") {
 
 TEST_CASE("bad input: nobody listens where rank 0 should be") {
   const auto ranks = run_ranks(1, run_meeting, with({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"COHORT_JOIN_TIMEOUT", "1"}}));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   CHECK(ranks[0].exit_code == 1);
   CHECK(contains(ranks[0].err, "is rank 0 running, and do MASTER_ADDR and MASTER_PORT name its address?"));
 }
 
 TEST_CASE("bad input: a network address without a secret") {
   const auto ranks = run_ranks(2, run_meeting, with({{"MASTER_ADDR", "192.0.2.1"}, {"COHORT_JOIN_TIMEOUT", "2"}}));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) {
     CHECK(r.exit_code == 1);
     CHECK(contains(r.err, "without a job secret"));
@@ -206,7 +206,7 @@ TEST_CASE("bad input: a network address without a secret") {
 TEST_CASE("bad input: a rank that never comes is named by every one that does") {
   for (const int absent : {1, 3}) {
     const auto ranks = run_ranks(4, [&](int rank) { return rank == absent ? 0 : cohort::run(meet); }, with({{"COHORT_JOIN_TIMEOUT", "2"}}));
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     for (const auto& r : ranks) {
       if (r.rank == absent) continue;
       CHECK(r.exit_code == 1);
@@ -226,7 +226,7 @@ TEST_CASE("bad input: a rank that comes with another secret, or without one") {
           return cohort::run(meet);
         },
         with({{"COHORT_SECRET", "0123456789abcdef"}, {"COHORT_JOIN_TIMEOUT", "2"}}));
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     CHECK(ranks[0].exit_code == 1);
     CHECK(contains(ranks[0].err, "1/2 joined, missing rank 1"));
     CHECK(ranks[1].exit_code == 1);
@@ -328,13 +328,13 @@ TEST_CASE("bad input: a refused argument names what was found and expected, send
           }
         }
         const int both = co_await world.all_reduce(rank + 1, sum{});
-        support::expect(both == 3 && !world.failed(), "a world that works after: " + each.name);
+        harness::expect(both == 3 && !world.failed(), "a world that works after: " + each.name);
       }
       co_return bad;
     };
     return cohort::run(rank_main);
   });
-  INFO(support::describe(results));
+  INFO(harness::describe(results));
   for (const auto& r : results) CHECK(r.ok());
 }
 

@@ -104,7 +104,7 @@ struct told_error {
   std::string text{};
 };
 
-[[nodiscard]] inline std::vector<told_error> errors_of(const support::rank_result& r) {
+[[nodiscard]] inline std::vector<told_error> errors_of(const harness::rank_result& r) {
   std::vector<told_error> all;
   for (std::size_t at = 0; at < r.out.size();) {
     const std::size_t end = std::min(r.out.find('\n', at), r.out.size());
@@ -130,12 +130,12 @@ struct told_error {
 }
 
 /// When a rank said `what`; -1 if it did not.
-[[nodiscard]] inline std::int64_t time_of(const support::rank_result& r, const std::string& what) {
+[[nodiscard]] inline std::int64_t time_of(const harness::rank_result& r, const std::string& what) {
   const std::size_t at = r.out.find(what + " at ");
   return at == std::string::npos ? -1 : std::atoll(r.out.c_str() + at + what.size() + 4);
 }
 
-using support::contains;
+using harness::contains;
 
 struct expected_failure {
   cohort::errc code{};
@@ -148,8 +148,8 @@ struct expected_failure {
 /// nothing else went wrong.
 ///
 /// Needs: the rank prints its errors with `tell` and makes one more call after the first of them
-inline void check_survivor(const support::rank_result& r, const expected_failure& expected) {
-  INFO(support::describe(r));
+inline void check_survivor(const harness::rank_result& r, const expected_failure& expected) {
+  INFO(harness::describe(r));
   CHECK(r.exit_code == 0);
   const std::vector<told_error> errors = errors_of(r);
   REQUIRE(errors.size() == 2);
@@ -177,19 +177,19 @@ inline void check_survivor(const support::rank_result& r, const expected_failure
 }
 
 /// All ranks but `gone` are checked as survivors.
-inline void check_survivors(const std::vector<support::rank_result>& ranks, const std::vector<int>& gone,
+inline void check_survivors(const std::vector<harness::rank_result>& ranks, const std::vector<int>& gone,
                             const expected_failure& expected) {
-  for (const support::rank_result& r : ranks) {
+  for (const harness::rank_result& r : ranks) {
     if (std::find(gone.begin(), gone.end(), r.rank) == gone.end()) check_survivor(r, expected);
   }
 }
 
 /// How long after `what` was said by `victim` the slowest survivor knew.
-[[nodiscard]] inline std::int64_t slowest_ms(const std::vector<support::rank_result>& ranks, int victim, const std::string& what) {
+[[nodiscard]] inline std::int64_t slowest_ms(const std::vector<harness::rank_result>& ranks, int victim, const std::string& what) {
   const std::int64_t began = time_of(ranks[static_cast<std::size_t>(victim)], what);
   REQUIRE(began >= 0);
   std::int64_t slowest = -1;
-  for (const support::rank_result& r : ranks) {
+  for (const harness::rank_result& r : ranks) {
     const std::vector<told_error> errors = errors_of(r);
     if (r.rank != victim && !errors.empty()) slowest = std::max(slowest, errors[0].at_ms - began);
   }

@@ -13,7 +13,7 @@
 
 using namespace cohort;
 using namespace faults;
-using support::run_ranks;
+using harness::run_ranks;
 
 namespace {
 
@@ -71,8 +71,8 @@ TEST_CASE("a rank is killed in the middle of a stream of operations, at a time o
   for (int victim = 0; victim < 3; ++victim) {
     CAPTURE(victim);
     const meeting_point all_here(3);
-    support::rank_options options;
-    options.signals = {support::kill_when(victim, "under way")};
+    harness::rank_options options;
+    options.signals = {harness::kill_when(victim, "under way")};
     const auto ranks = run_ranks(
         3,
         [&](int rank) {
@@ -135,7 +135,7 @@ TEST_CASE("a rank is killed while all are idle: a rank that polls learns of it, 
     });
     for (const auto& r : ranks) {
       if (r.rank == victim) continue;
-      INFO(support::describe(r));
+      INFO(harness::describe(r));
       const auto errors = errors_of(r);
       REQUIRE(errors.size() == 2);
       for (const told_error& e : errors) {
@@ -198,7 +198,7 @@ TEST_CASE("a program that a rank has started does not hide its death") {
         char name[] = "sleep";
         char seconds[] = "20";
         char* arguments[] = {name, seconds, nullptr};
-        support::expect(::posix_spawnp(&child, name, nullptr, nullptr, arguments, ::environ) == 0, "to start sleep");
+        harness::expect(::posix_spawnp(&child, name, nullptr, nullptr, arguments, ::environ) == 0, "to start sleep");
         say("dying");
         std::raise(SIGKILL);
       }
@@ -225,7 +225,7 @@ TEST_CASE("the survivors of a death end in good order, whether or not they look 
     });
     for (const auto& r : ranks) {
       if (r.rank == victim) continue;
-      INFO(support::describe(r));
+      INFO(harness::describe(r));
       CHECK(r.exit_code == 1);
       CHECK(contains(r.err, "cohort: rank " + std::to_string(r.rank) + " on "));
       CHECK(contains(r.err, "barrier #1 on 'world' failed"));

@@ -13,7 +13,7 @@
 using namespace cohort;
 using namespace faults;
 using namespace std::chrono_literals;
-using support::run_ranks;
+using harness::run_ranks;
 
 namespace {
 
@@ -122,11 +122,11 @@ TEST_CASE("what a rank sent before it returned arrives, however late it is asked
         // Rank 2 may be gone by now, if it could.
         for (int i = 0; i < 1000; ++i) world.poll();
         const auto got = co_await world.recv(message, from{2}, any_tag);
-        support::expect(got == received{2, 1, count} && message == std::vector<float>(count, 2.0F), "what rank 2 sent");
+        harness::expect(got == received{2, 1, count} && message == std::vector<float>(count, 2.0F), "what rank 2 sent");
       };
       return cohort::run(rank_main);
     });
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     for (const auto& r : ranks) CHECK(r.ok());
   }
 }
@@ -180,7 +180,7 @@ TEST_CASE("an operation is dropped in flight") {
             in_flight = !op.ready();
           }
           if (is_long) dropped.arrive_and_wait();
-          support::expect(in_flight || !is_long, "a long operation to be in flight");
+          harness::expect(in_flight || !is_long, "a long operation to be in flight");
           std::fill(v.begin(), v.end(), 2.0F);  // it is the caller's again: ASan and TSan see who else writes
           auto later = world.barrier();
           co_await tell(later);
@@ -196,7 +196,7 @@ TEST_CASE("an operation is dropped in flight") {
       };
       return cohort::run(rank_main);
     });
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     const auto mine = errors_of(ranks[1]);
     REQUIRE(mine.size() == 1);
     if (mine[0].code == errc::aborted && contains(mine[0].text, "dropped")) {
@@ -270,11 +270,13 @@ TEST_CASE("a functor throws: every rank is told on which one and what") {
     int thrower;
     std::size_t count;  // the longer ones are combined while they arrive
   };
-  for (const auto& [thrower, count] : {attempt{0, 1000}, attempt{3, 1000}, attempt{1, 1'000'000}}) {
+  for (const attempt& each : {attempt{0, 1000}, attempt{3, 1000}, attempt{1, 1'000'000}}) {
+    const int thrower = each.thrower;
+    const std::size_t count = each.count;
     CAPTURE(thrower);
     CAPTURE(count);
     const meeting_point all_here(4);
-    const auto ranks = run_ranks(4, [&, thrower = thrower, count = count](int rank) {
+    const auto ranks = run_ranks(4, [&](int rank) {
       const auto rank_main = [&](world_type world) -> task<> {
         co_await world.barrier();
         all_here.arrive_and_wait();
@@ -294,7 +296,7 @@ TEST_CASE("a functor throws: every rank is told on which one and what") {
           }
         }
         if (!foreign.empty()) {
-          support::expect(rank == thrower && foreign == "no such sum", "the functor's own exception");
+          harness::expect(rank == thrower && foreign == "no such sum", "the functor's own exception");
           say("thrown");
         }
         auto later = world.barrier();
@@ -304,7 +306,7 @@ TEST_CASE("a functor throws: every rank is told on which one and what") {
     });
     check_survivors(ranks, {thrower}, {errc::user_function_failed, {thrower}, "all_reduce", {"threw: no such sum"}});
     const auto& r = ranks[static_cast<std::size_t>(thrower)];
-    INFO(support::describe(r));
+    INFO(harness::describe(r));
     CHECK(r.exit_code == 0);
     CHECK(time_of(r, "thrown") >= 0);
     const auto errors = errors_of(r);
@@ -322,15 +324,15 @@ TEST_CASE("as_result gives the code of the failure, and of every call after it")
       for (int i = 0; i < 3; ++i) {
         auto op = as_result(world.barrier());
         const auto outcome = co_await op;
-        support::expect(!outcome && std::error_code(outcome.error()) == errc::peer_lost, "peer_lost");
-        support::expect(world.failed(), "a failed communicator");
+        harness::expect(!outcome && std::error_code(outcome.error()) == errc::peer_lost, "peer_lost");
+        harness::expect(world.failed(), "a failed communicator");
       }
       say("three times");
     };
     return cohort::run(rank_main);
   });
   for (const int r : {0, 1}) {
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     CHECK(ranks[static_cast<std::size_t>(r)].ok());
     CHECK(time_of(ranks[static_cast<std::size_t>(r)], "three times") >= 0);
   }
@@ -359,7 +361,7 @@ TEST_CASE("every operation in flight ends with an error of its own, once") {
   });
   for (const int survivor : {0, 2}) {
     const auto& r = ranks[static_cast<std::size_t>(survivor)];
-    INFO(support::describe(r));
+    INFO(harness::describe(r));
     CHECK(r.exit_code == 0);
     const auto errors = errors_of(r);
     REQUIRE(errors.size() == 4);

@@ -13,7 +13,7 @@
 using namespace cohort;
 using namespace faults;
 using namespace std::chrono_literals;
-using support::run_ranks;
+using harness::run_ranks;
 
 namespace {
 
@@ -22,8 +22,8 @@ using world_type = communicator<cpu>;
 // What a machine with more ranks than cores may add to a bound.
 constexpr std::int64_t slack_ms = 3000;
 
-support::rank_options with_peer_timeout(const char* seconds) {
-  support::rank_options options;
+harness::rank_options with_peer_timeout(const char* seconds) {
+  harness::rank_options options;
   options.environment = {{"COHORT_PEER_TIMEOUT", seconds}};
   return options;
 }
@@ -96,13 +96,13 @@ TEST_CASE("a rank that is stopped for less than the peer timeout is waited for")
               }
               std::vector<int> v(1000, rank + i);
               co_await world.all_reduce(v, sum{});
-              support::expect(v == std::vector<int>(1000, 3 + 3 * i), "the right sum");
+              harness::expect(v == std::vector<int>(1000, 3 + 3 * i), "the right sum");
             }
           };
           return cohort::run(rank_main);
         },
         with_peer_timeout("2"));
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     for (const auto& r : ranks) CHECK(r.ok());
   }
 }
@@ -111,7 +111,7 @@ TEST_CASE("a rank that wakes up after it was given up learns that, and ends") {
   for (const int victim : {0, 1}) {
     CAPTURE(victim);
     const meeting_point all_here(3);
-    support::rank_options options = with_peer_timeout("1");
+    harness::rank_options options = with_peer_timeout("1");
     options.signals = {{2, "wake it", victim, SIGCONT}};
     const auto ranks = run_ranks(
         3,
@@ -128,7 +128,7 @@ TEST_CASE("a rank that wakes up after it was given up learns that, and ends") {
         options);
     check_survivors(ranks, {victim}, {errc::peer_unresponsive, {victim}, "all_reduce", {}});
     // The others have left for its sake: it is told that it was given up, or that they are gone.
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     CHECK(ranks[static_cast<std::size_t>(victim)].exit_code == 0);
     CHECK(errors_of(ranks[static_cast<std::size_t>(victim)]).size() == 2);
   }
@@ -136,7 +136,7 @@ TEST_CASE("a rank that wakes up after it was given up learns that, and ends") {
 
 TEST_CASE("what the first rank found travels, though rank 0 was given up and came back") {
   const meeting_point all_here(3);
-  support::rank_options options = with_peer_timeout("1");
+  harness::rank_options options = with_peer_timeout("1");
   options.signals = {{2, "wake it", 0, SIGCONT}};
   const auto ranks = run_ranks(
       3,
@@ -155,13 +155,13 @@ TEST_CASE("what the first rank found travels, though rank 0 was given up and cam
       options);
   check_survivors(ranks, {0},
                   {errc::peer_unresponsive, {0}, "all_reduce", {"rank 0 (", "has sent no heartbeat for 1."}});
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   CHECK(ranks[0].exit_code == 0);
   CHECK(errors_of(ranks[0]).size() == 2);
 }
 
 TEST_CASE("ranks meet although the one that serves the store is stopped for a while") {
-  support::rank_options options;
+  harness::rank_options options;
   options.signals = {{2, "stop it", 0, SIGSTOP}, {2, "wake it", 0, SIGCONT}};
   const auto ranks = run_ranks(
       3,
@@ -176,12 +176,12 @@ TEST_CASE("ranks meet although the one that serves the store is stopped for a wh
         }
         const auto rank_main = [rank](world_type world) -> task<> {
           const int all = co_await world.all_reduce(rank, sum{});
-          support::expect(all == 3, "the right sum");
+          harness::expect(all == 3, "the right sum");
         };
         return cohort::run(rank_main);
       },
       options);
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }
 
@@ -195,12 +195,12 @@ TEST_CASE("a rank that computes for twice the peer timeout is slow, not dead") {
             co_await world.barrier();
             if (rank == slow) compute_for(2000ms);
             const int all = co_await world.all_reduce(rank, sum{});
-            support::expect(all == 3, "the right sum");
+            harness::expect(all == 3, "the right sum");
           };
           return cohort::run(rank_main);
         },
         with_peer_timeout("1"));
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     for (const auto& r : ranks) CHECK(r.ok());
   }
 }
@@ -236,7 +236,7 @@ TEST_CASE("a deadline names every rank that has not arrived and what it last cal
                          {},
                          r.rank % 2 == 1 ? "receive" : "all_reduce",
                          {"timed out", "all_reduce #1", "not arrived: "}});
-      INFO(support::describe(r));
+      INFO(harness::describe(r));
       const std::string text = errors_of(r).at(0).text;
       const std::string list = text.substr(text.find("not arrived: "));
       for (const int absent : {1, 3}) {
@@ -319,7 +319,7 @@ TEST_CASE("a stopped rank does not keep the others from ending, though nobody lo
   for (const int victim : {0, 1}) {
     CAPTURE(victim);
     const meeting_point all_here(3);
-    support::rank_options options = with_peer_timeout("1");
+    harness::rank_options options = with_peer_timeout("1");
     const auto ranks = run_ranks(
         3,
         [&](int rank) {
@@ -332,7 +332,7 @@ TEST_CASE("a stopped rank does not keep the others from ending, though nobody lo
           return cohort::run(rank_main);
         },
         options);
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     for (const auto& r : ranks) {
       if (r.rank == victim) continue;
       CHECK(r.exit_code == 0);

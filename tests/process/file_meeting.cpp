@@ -27,7 +27,7 @@
 
 using namespace cohort;
 using namespace std::chrono_literals;
-using support::run_ranks;
+using harness::run_ranks;
 
 namespace {
 
@@ -57,8 +57,8 @@ file_store temporary(const place& p, std::uint64_t job = 0) {
   return file_store(p.path(), job, soon(), {}, file_lifetime::temporary);
 }
 
-support::rank_options at(const place& p, support::variables more = {}) {
-  support::rank_options options;
+harness::rank_options at(const place& p, harness::variables more = {}) {
+  harness::rank_options options;
   options.environment = {
       {"COHORT_INIT", "file://" + p.path()}, {"MASTER_ADDR", std::nullopt}, {"MASTER_PORT", std::nullopt}};
   options.environment.insert(options.environment.end(), more.begin(), more.end());
@@ -74,14 +74,14 @@ int add_up(int /*rank*/) {
 
 void expect_a_world(int n, const place& p) {
   const auto ranks = run_ranks(n, add_up, at(p));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
   CHECK_FALSE(p.taken());
 }
 
 /// As a job whose ranks are all killed while they meet.
 void leave_behind(const place& p, std::uint64_t job = 0) {
-  support::child_process victim([&]() -> int {
+  harness::child_process victim([&]() -> int {
     file_store s = temporary(p, job);
     s.set("cohort/meet/left/over", "1", soon());
     ::raise(SIGKILL);
@@ -116,7 +116,7 @@ TEST_CASE("file meeting: a rank that is killed while they meet is named, and the
       },
       at(p, {{"COHORT_JOIN_TIMEOUT", "2"}}));
   for (const int r : {0, 2}) {
-    INFO(support::describe(ranks[static_cast<std::size_t>(r)]));
+    INFO(harness::describe(ranks[static_cast<std::size_t>(r)]));
     CHECK(ranks[static_cast<std::size_t>(r)].exit_code != 0);
     CHECK(ranks[static_cast<std::size_t>(r)].err.find("2/3 joined, missing rank 1") != std::string::npos);
   }
@@ -131,7 +131,7 @@ TEST_CASE("file meeting: a file of something else is named, and left as it is") 
     p.write(content);
     const auto ranks = run_ranks(2, add_up, at(p));
     for (const auto& r : ranks) {
-      INFO(support::describe(r));
+      INFO(harness::describe(r));
       CHECK(r.exit_code != 0);
       CHECK(r.err.find("the store in file " + p.path() + " is malformed at offset 0") != std::string::npos);
     }
@@ -143,7 +143,7 @@ TEST_CASE("file meeting: a store that somebody keeps in the file is not touched"
   const place p;
   file_store(p.path()).set("precious", "7", soon());
   const auto ranks = run_ranks(2, add_up, at(p));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
   CHECK(file_store(p.path()).get("precious", soon()) == "7");
 }
@@ -200,7 +200,7 @@ TEST_CASE("file meeting: of two that leave at once, one removes the file") {
 TEST_CASE("file meeting: processes that come and go in any order always share one file") {
   const place p;
   constexpr int rounds = 40;
-  std::vector<support::child_process> processes;
+  std::vector<harness::child_process> processes;
   for (int i = 0; i < 4; ++i) {
     processes.emplace_back([&]() -> int {
       for (int round = 0; round < rounds; ++round) {
@@ -212,6 +212,6 @@ TEST_CASE("file meeting: processes that come and go in any order always share on
       return 0;
     });
   }
-  for (support::child_process& each : processes) CHECK(each.wait() == 0);
+  for (harness::child_process& each : processes) CHECK(each.wait() == 0);
   CHECK_FALSE(p.taken());
 }

@@ -84,7 +84,7 @@ TEST_CASE("hosts: a rank that is killed is named on both hosts") {
     CAPTURE(victim);
     const faults::meeting_point all_here(4);
     const auto move_in = moving_to(networks, [](int r) { return r / 2; });
-    const auto ranks = support::run_ranks(4, [&](int rank) {
+    const auto ranks = harness::run_ranks(4, [&](int rank) {
       move_in(rank);
       const auto rank_main = [&](cohort::communicator<cohort::cpu> world) -> task<> {
         co_await world.barrier();
@@ -103,9 +103,9 @@ TEST_CASE("hosts: when the cable breaks every rank gets an error within the peer
   if (!are_made(networks)) return;
   const faults::meeting_point all_here(4);
   const auto move_in = moving_to(networks, [](int r) { return r / 2; });
-  support::rank_options options;
+  harness::rank_options options;
   options.environment = {{"COHORT_PEER_TIMEOUT", "1"}};
-  const auto ranks = support::run_ranks(
+  const auto ranks = harness::run_ranks(
       4,
       [&](int rank) {
         move_in(rank);
@@ -114,7 +114,7 @@ TEST_CASE("hosts: when the cable breaks every rank gets an error within the peer
           std::vector<float> v(10000, 1.0F);
           co_await world.all_reduce(v, cohort::max{});
           all_here.arrive_and_wait();
-          if (rank == 0) support::expect(networks.cut(), "the cable to break");
+          if (rank == 0) harness::expect(networks.cut(), "the cable to break");
           co_await call_until_failure(world);
         };
         return cohort::run(rank_main);

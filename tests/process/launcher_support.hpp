@@ -277,7 +277,7 @@ inline words lines_of(const std::string& text) {
   return lines;
 }
 
-using support::contains;
+using harness::contains;
 
 /// The first line that contains `part`, or "".
 inline std::string line_with(const std::string& text, const std::string& part) {

@@ -40,11 +40,11 @@ std::vector<std::uint32_t> values(std::size_t count, std::uint32_t of) {
 }
 
 template <class Body>
-std::vector<support::rank_result> on_ranks(int n, Body body, const support::rank_options& options = {}) {
-  auto results = support::run_ranks(
+std::vector<harness::rank_result> on_ranks(int n, Body body, const harness::rank_options& options = {}) {
+  auto results = harness::run_ranks(
       n, [body](int) { return run(body); }, options);
   for (const auto& r : results) {
-    INFO(support::describe(r));
+    INFO(harness::describe(r));
     CHECK(r.ok());
   }
   return results;
@@ -55,8 +55,8 @@ task<int> all_lengths(world_type world) {
   const int other = 1 - world.rank();
   const auto own = static_cast<std::uint32_t>(world.rank());
   const auto theirs = static_cast<std::uint32_t>(other);
-  for (const std::size_t bytes :
-       {16384, 16388, 65536, 65540, 81920, 131072, 262096, 262144, 262192, 1048576, 1052676, 4194304, 5000004}) {
+  for (const std::size_t bytes : {16384U, 16388U, 65536U, 65540U, 81920U, 131072U, 262096U, 262144U, 262192U, 1048576U,
+                                  1052676U, 4194304U, 5000004U}) {
     const std::size_t n = bytes / sizeof(std::uint32_t);
     const auto out = values(n, own);
     std::vector<std::uint32_t> in(n + 5, 7);
@@ -66,15 +66,15 @@ task<int> all_lengths(world_type world) {
         co_await world.send(out, to{other});
       } else {
         const received got = co_await world.recv(in, from{other});
-        support::expect(got.count == n, "its length");
+        harness::expect(got.count == n, "its length");
         const auto expected = values(n, theirs);
-        support::expect(std::equal(expected.begin(), expected.end(), in.begin()), "its bytes");
-        support::expect(in[n] == 7 && in[n + 4] == 7, "nothing behind it");
+        harness::expect(std::equal(expected.begin(), expected.end(), in.begin()), "its bytes");
+        harness::expect(in[n] == 7 && in[n + 4] == 7, "nothing behind it");
       }
     }
     in.assign(n, 0);
     co_await world.exchange(out, to{other}, in, from{other}, tag{1});
-    support::expect(in == values(n, theirs), "both ways at once");
+    harness::expect(in == values(n, theirs), "both ways at once");
   }
   co_return 0;
 }
@@ -103,7 +103,7 @@ task<int> many_at_once(world_type world) {
     for (auto& s : sends) co_await s;
     for (std::size_t i = 0; i < messages; ++i) {
       const auto expected = values(n + i, static_cast<std::uint32_t>(i) + 1000 * static_cast<std::uint32_t>(other));
-      support::expect(std::equal(expected.begin(), expected.end(), in[i].begin()), "one of many");
+      harness::expect(std::equal(expected.begin(), expected.end(), in[i].begin()), "one of many");
     }
   }
   co_return 0;
@@ -136,7 +136,7 @@ task<int> sender_elsewhere(world_type world, const faults::shared<progress>& how
         while (how_far->sent < message) ::sched_yield();
       }
       co_await world.recv(in, from{0});
-      support::expect(in == values(n, which), "what a busy sender had");
+      harness::expect(in == values(n, which), "what a busy sender had");
       how_far->received = message;
     }
   }
@@ -155,7 +155,7 @@ task<int> sender_stopped(world_type world) {
   } else {
     std::vector<std::uint32_t> in(n);
     co_await world.recv(in, from{0});
-    support::expect(in == values(n, 3), "what a stopped sender had");
+    harness::expect(in == values(n, 3), "what a stopped sender had");
     std::printf("received\n");
     std::fflush(stdout);
   }
@@ -186,14 +186,14 @@ task<int> dropped(world_type world, int who, int turns) {
         if (sending) co_await *sending;
         if (receiving) co_await *receiving;
       } catch (const error& e) {
-        support::expect(e.condition() == errc::aborted, e.what());
+        harness::expect(e.condition() == errc::aborted, e.what());
       }
     }
   }
   try {
     co_await world.barrier();
   } catch (const error& e) {
-    support::expect(e.condition() == errc::aborted, e.what());
+    harness::expect(e.condition() == errc::aborted, e.what());
   }
   co_return 0;
 }
@@ -206,13 +206,13 @@ boost::asio::awaitable<int> on_handlers_alone(world_type world) {
     const auto out = values(n + turn, 2 * turn + static_cast<std::uint32_t>(world.rank()));
     std::vector<std::uint32_t> in(n + turn);
     co_await world.exchange(out, to{other}, in, from{other}, tag{3});
-    support::expect(in == values(n + turn, 2 * turn + static_cast<std::uint32_t>(other)), "both ways, by handlers");
+    harness::expect(in == values(n + turn, 2 * turn + static_cast<std::uint32_t>(other)), "both ways, by handlers");
   }
   co_return 0;
 }
 
 int on_io_context(bool may_read) {
-  if (!may_read && !support::forbid_reading_of_others()) return 2;
+  if (!may_read && !harness::forbid_reading_of_others()) return 2;
   boost::asio::io_context io;
   auto code = boost::asio::co_spawn(io, on_handlers_alone(connect<cpu>(io)), boost::asio::use_future);
   io.run();
@@ -240,7 +240,7 @@ TEST_CASE("long messages: a sender that does something else is not waited for") 
 }
 
 TEST_CASE("long messages: a sender that is stopped is not waited for") {
-  support::rank_options options;
+  harness::rank_options options;
   options.signals = {{1, "received", 0, SIGCONT}};
   options.environment = {{"COHORT_PEER_TIMEOUT", "60"}};
   on_ranks(2, sender_stopped, options);
@@ -259,8 +259,8 @@ TEST_CASE("long messages: either end drops its operation in the middle") {
 TEST_CASE("long messages: on io_contexts, where their memory may be read and where not") {
   for (const bool may_read : {true, false}) {
     CAPTURE(may_read);
-    for (const auto& r : support::run_ranks(2, [may_read](int) { return on_io_context(may_read); })) {
-      INFO(support::describe(r));
+    for (const auto& r : harness::run_ranks(2, [may_read](int) { return on_io_context(may_read); })) {
+      INFO(harness::describe(r));
       CHECK(r.ok());
     }
   }

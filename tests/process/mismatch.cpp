@@ -12,8 +12,8 @@
 using namespace cohort;
 using namespace faults;
 using namespace std::chrono_literals;
-using support::every_collective;
-using support::what_to_call;
+using harness::every_collective;
+using harness::what_to_call;
 
 namespace {
 
@@ -33,7 +33,7 @@ struct disagreement {
 };
 
 part calls_of(std::vector<what_to_call> script) {
-  return [script](world_type& world) { return support::first_error(world, script); };
+  return [script](world_type& world) { return harness::first_error(world, script); };
 }
 
 std::string problem_with(const std::optional<error>& e, const disagreement& d) {
@@ -48,11 +48,11 @@ std::string problem_with(const std::optional<error>& e, const disagreement& d) {
 /// Each disagreement in a world of its own, all in the same processes.
 void check(const std::vector<disagreement>& all) {
   const meeting_point between(process_count);
-  support::rank_options options;
+  harness::rank_options options;
   options.deadline = 100s;
   // A tenth of it is how often ranks tell what they have called: the bound for those who wait for each other.
   options.environment = {{"COHORT_PEER_TIMEOUT", "2"}};
-  const auto results = support::run_ranks(
+  const auto results = harness::run_ranks(
       process_count,
       [&](int rank) {
         int bad = 0;
@@ -75,7 +75,7 @@ void check(const std::vector<disagreement>& all) {
         return bad;
       },
       options);
-  INFO(support::describe(results));
+  INFO(harness::describe(results));
   for (const auto& r : results) CHECK(r.ok());
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("mismatch over tcp: one collective, called differently") {
     if (kind == operation_kind::barrier) continue;
     const std::string what(name(kind));
     add(what + " of 5 and 6", calls_of({{kind}}), calls_of({{kind, 6}}), {});
-    if (support::detail::has_root(kind)) add(what + " with two roots", calls_of({{kind}}), calls_of({{kind, 5, 1}}), {"root 0", "root 1"});
+    if (harness::detail::has_root(kind)) add(what + " with two roots", calls_of({{kind}}), calls_of({{kind, 5, 1}}), {"root 0", "root 1"});
   }
   add("broadcast of 5 and of nothing", calls_of({{operation_kind::broadcast}}), calls_of({{operation_kind::broadcast, 0}}), {});
   add("long all_reduce", calls_of({{operation_kind::all_reduce, 300000}}), calls_of({{operation_kind::all_reduce, 299999}}), {"300000", "299999"});
@@ -116,7 +116,7 @@ TEST_CASE("mismatch over tcp: one collective, called differently") {
 
   const auto reducing = [](auto element, auto op) {
     return part([element, op](world_type& world) -> task<std::optional<error>> {
-      std::vector<decltype(element)> v(9);
+      std::vector v(9, element);
       std::optional<error> failure;
       try {
         co_await world.all_reduce(v, op);
@@ -133,7 +133,7 @@ TEST_CASE("mismatch over tcp: one collective, called differently") {
   const auto with_table = [](const char* spec) {
     return part([spec, script = std::vector<what_to_call>{{operation_kind::all_reduce}}](world_type& world) {
       world.algorithms().override_with(spec);
-      return support::first_error(world, script);
+      return harness::first_error(world, script);
     });
   };
   add("two algorithms", with_table("all_reduce=ring"), with_table("all_reduce=recursive_doubling"), {"by ring", "by recursive_doubling"});

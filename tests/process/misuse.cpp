@@ -21,8 +21,8 @@
 using namespace cohort;
 using namespace faults;
 using namespace std::chrono_literals;
-using support::expect;
-using support::run_ranks;
+using harness::expect;
+using harness::run_ranks;
 
 namespace {
 
@@ -79,7 +79,7 @@ void wait_until_someone_sleeps_in(world_type& world) {
 template <class Body>
 void expect_all_well(int n, Body body) {
   const auto ranks = run_ranks(n, body);
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }
 

@@ -13,7 +13,7 @@ using namespace cohort;
 namespace {
 
 task<int> exchange_objects(communicator<cpu> world) {
-  const auto problems = co_await support::objects(world);
+  const auto problems = co_await harness::objects(world);
   for (const std::string& problem : problems) std::printf("%s\n", problem.c_str());
   co_return problems.empty() ? 0 : 1;
 }
@@ -86,11 +86,11 @@ task<int> destroy_early(communicator<cpu> world) {
 }
 
 void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>)) {
-  support::rank_options options;
+  harness::rank_options options;
   options.environment = {{"COHORT_PEER_TIMEOUT", "2"}};  // a tenth of it is how often ranks tell what they did
-  const auto results = support::run_ranks(
+  const auto results = harness::run_ranks(
       n, [rank_main](int) { return run(rank_main); }, options);
-  INFO(support::describe(results));
+  INFO(harness::describe(results));
   for (const auto& result : results) CHECK(result.ok());
 }
 

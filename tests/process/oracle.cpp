@@ -15,7 +15,7 @@ namespace {
 
 /// All are called before one is awaited, so that the receiver falls behind and its buffers fill up.
 task<> thousands_of_sends(checker<remote>& c) {
-  constexpr std::size_t many = support::sanitized ? 2000 : 20000;
+  constexpr std::size_t many = harness::sanitized ? 2000 : 20000;
   std::vector<std::size_t> lengths;
   for (std::size_t i = 0; i < many; ++i) lengths.push_back(i % 1000 == 999 ? long_prime : i % 17);
   auto posted_late = check_order<std::int32_t>(c, lengths, false);

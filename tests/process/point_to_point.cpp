@@ -21,7 +21,7 @@ using namespace cohort;
 namespace {
 
 task<int> all_promises(communicator<cpu> world) {
-  const auto problems = co_await support::point_to_point(world);
+  const auto problems = co_await harness::point_to_point(world);
   for (const std::string& problem : problems) std::printf("%s\n", problem.c_str());
   co_return problems.empty() ? 0 : 1;
 }
@@ -29,7 +29,7 @@ task<int> all_promises(communicator<cpu> world) {
 /// A byte that depends on its place, cheap to make and to check.
 unsigned char byte_at(std::size_t i) { return static_cast<unsigned char>(i * 2654435761U >> 24); }
 
-task<int> more_than_two_gigabytes(communicator<cpu> world) {
+[[maybe_unused]] task<int> more_than_two_gigabytes(communicator<cpu> world) {
   constexpr std::size_t bytes = (std::size_t{1} << 31) + 4097;
   std::vector<unsigned char> data;
   if (world.rank() == 0) {
@@ -78,13 +78,13 @@ task<int> connections(communicator<cpu> world) {
   co_return all ? 0 : 1;
 }
 
-void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>), support::variables environment = {}) {
-  support::rank_options options;
+void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>), harness::variables environment = {}) {
+  harness::rank_options options;
   options.environment = std::move(environment);
   options.deadline = std::chrono::seconds{100};  // gigabytes, on a machine that has other things to do
-  const auto results = support::run_ranks(
+  const auto results = harness::run_ranks(
       n, [rank_main](int) { return run(rank_main); }, options);
-  INFO(support::describe(results));
+  INFO(harness::describe(results));
   for (const auto& result : results) CHECK(result.ok());
 }
 

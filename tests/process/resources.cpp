@@ -11,7 +11,7 @@
 using namespace cohort;
 using namespace faults;
 using namespace std::chrono_literals;
-using support::run_ranks;
+using harness::run_ranks;
 
 namespace {
 
@@ -33,7 +33,7 @@ struct belongings {
 template <class Life>
 void check_worlds(int worlds, const Life& life) {
   const meeting_point between(2);
-  support::rank_options options;
+  harness::rank_options options;
   options.deadline = 60s;
   const auto ranks = run_ranks(
       2,
@@ -55,7 +55,7 @@ void check_worlds(int worlds, const Life& life) {
         return 1;
       },
       options);
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("fifty worlds leave no descriptor and no thread behind") {
   check_worlds(50, [](world_type& world, int i) -> task<> {
     std::vector<int> v(2000, world.rank() + i);
     co_await world.all_reduce(v, sum{});
-    support::expect(v == std::vector<int>(2000, 1 + 2 * i), "the right sum");
+    harness::expect(v == std::vector<int>(2000, 1 + 2 * i), "the right sum");
   });
 }
 
@@ -87,6 +87,6 @@ TEST_CASE("twenty worlds that end in errors leave no descriptor and no thread be
     } catch (const error&) {
       failed = true;
     }
-    support::expect(failed || (world.rank() == 0 && i % 4 == 1), "an error");
+    harness::expect(failed || (world.rank() == 0 && i % 4 == 1), "an error");
   });
 }

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 using namespace std::chrono_literals;
-using support::contains;
-using support::rank_options;
-using support::run_ranks;
+using harness::contains;
+using harness::rank_options;
+using harness::run_ranks;
 
 namespace {
 
@@ -33,8 +33,8 @@ int wait_for_a_signal() {
 std::string failure_of(int n, int (*body)(int), const rank_options& options) {
   try {
     const auto results = run_ranks(n, body, options);
-    return "no failure:\n" + support::describe(results);
-  } catch (const support::ranks_failed& e) {
+    return "no failure:\n" + harness::describe(results);
+  } catch (const harness::ranks_failed& e) {
     return e.what();
   }
 }
@@ -58,7 +58,7 @@ TEST_CASE("every rank has its exit code, its output and the variables of a launc
   ::unsetenv("COHORT_RANK");
   REQUIRE(results.size() == 3);
   for (int rank = 0; rank < 3; ++rank) {
-    const support::rank_result& each = results[static_cast<std::size_t>(rank)];
+    const harness::rank_result& each = results[static_cast<std::size_t>(rank)];
     CHECK(each.rank == rank);
     CHECK(each.exit_code == rank * 10);
     CHECK(each.signal == 0);
@@ -71,18 +71,18 @@ TEST_CASE("every rank has its exit code, its output and the variables of a launc
 
 TEST_CASE("a rank that throws has its own exit code and says what it threw") {
   const auto results = run_ranks(2, [](int rank) {
-    if (rank == 1) support::expect(rank == 0, "to be rank 0");
+    if (rank == 1) harness::expect(rank == 0, "to be rank 0");
     return 0;
   });
   CHECK(results[0].ok());
-  CHECK(results[1].exit_code == support::exit_exception);
+  CHECK(results[1].exit_code == harness::exit_exception);
   CHECK(contains(results[1].err, "run_ranks.cpp:"));
   CHECK(contains(results[1].err, "expected to be rank 0"));
 }
 
 TEST_CASE("a line of a rank can have it killed") {
   rank_options options;
-  options.signals = {support::kill_when(1, "ready")};
+  options.signals = {harness::kill_when(1, "ready")};
   const auto results = run_ranks(
       2,
       [](int rank) {
@@ -98,7 +98,7 @@ TEST_CASE("a line of a rank can have it killed") {
 
 TEST_CASE("a stopped rank is killed when all others have ended, and marked") {
   rank_options options;
-  options.signals = {support::stop_when(0, "stop me")};
+  options.signals = {harness::stop_when(0, "stop me")};
   const auto results = run_ranks(
       3,
       [](int rank) {
@@ -153,7 +153,7 @@ TEST_CASE("at the deadline every rank is killed and its state and output are tol
 
 TEST_CASE("a line that never comes is a failure") {
   rank_options options;
-  options.signals = {support::kill_when(0, "never")};
+  options.signals = {harness::kill_when(0, "never")};
   const std::string text = failure_of(
       1, [](int) { return 0; }, options);
   CHECK(contains(text, "rank 0 never printed \"never\", so that rank 0 was not sent Killed"));
@@ -167,7 +167,7 @@ TEST_CASE("output larger than a pipe arrives whole") {
     std::fputs(block.c_str(), stderr);
     return 0;
   });
-  for (const support::rank_result& each : results) {
+  for (const harness::rank_result& each : results) {
     CHECK(each.ok());
     CHECK(each.out == std::string(size, static_cast<char>('a' + each.rank)));
     CHECK(each.err == each.out);
@@ -181,7 +181,7 @@ TEST_CASE("a rank that crashes has the signal") {
     return 0;
   });
   CHECK(results[0].signal == SIGABRT);
-  CHECK(contains(support::describe(results), "rank 0: ended by Aborted after"));
+  CHECK(contains(harness::describe(results), "rank 0: ended by Aborted after"));
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -191,15 +191,15 @@ TEST_CASE("a rank that leaks has its own exit code") {
     lost = nullptr;
     return 0;
   });
-  CHECK(results[0].exit_code == support::exit_leak);
+  CHECK(results[0].exit_code == harness::exit_leak);
   CHECK(contains(results[0].err, "detected memory leaks"));
 }
 #endif
 
 TEST_CASE("free ports can be bound and are not always the same") {
-  const int first = support::free_port();
+  const int first = harness::free_port();
   int others = 0;
-  for (int i = 0; i < 20; ++i) others += support::free_port() != first ? 1 : 0;
-  CHECK(support::detail::try_port(first) == first);
+  for (int i = 0; i < 20; ++i) others += harness::free_port() != first ? 1 : 0;
+  CHECK(harness::detail::try_port(first) == first);
   CHECK(others > 0);
 }

@@ -51,20 +51,20 @@ task<> sums_with(communicator<cpu>& world, int who, std::size_t count) {
   if (registers) a = world.register_memory(in);
   if (registers && who != 3) b = world.register_memory(out);
   // A buffer that has no page for itself stays where it is.
-  if (count * sizeof(int) > 8192) support::expect(a.active() == registers, "registration where memory is shared");
+  if (count * sizeof(int) > 8192) harness::expect(a.active() == registers, "registration where memory is shared");
   const std::string where = "who " + std::to_string(who) + ", " + std::to_string(count) + " elements";
   for (int again = 0; again < 3; ++again) {
     std::fill(out.begin(), out.end(), -1);
     co_await world.all_reduce(in, out, sum{});
-    support::expect(all_summed(out, world.size()), where.c_str());
-    support::expect(in == input_of(world.rank(), count), "the input as it was");
+    harness::expect(all_summed(out, world.size()), where.c_str());
+    harness::expect(in == input_of(world.rank(), count), "the input as it was");
   }
   const int root_rank = world.size() - 1;
   std::fill(out.begin(), out.end(), -1);
   co_await world.reduce(in, out, sum{}, root{root_rank});
-  support::expect(world.rank() != root_rank || all_summed(out, world.size()), "the root's sum");
+  harness::expect(world.rank() != root_rank || all_summed(out, world.size()), "the root's sum");
   co_await world.all_reduce(in, sum{});
-  support::expect(all_summed(in, world.size()), "the sum in place");
+  harness::expect(all_summed(in, world.size()), "the sum in place");
 }
 
 task<int> all_ways(communicator<cpu> world) {
@@ -92,7 +92,7 @@ affine of_rank(int rank, std::size_t i) {
 
 /// Longer than a step in the window, with and without room of its own for the result.
 task<int> long_scans(communicator<cpu> world) {
-  for (const std::size_t count : {21840, 21847, 65537, 200003}) {
+  for (const std::size_t count : {21840U, 21847U, 65537U, 200003U}) {
     std::vector<affine> in(count);
     std::vector<affine> inclusive(count);
     std::vector<affine> exclusive(count);
@@ -106,18 +106,18 @@ task<int> long_scans(communicator<cpu> world) {
     std::vector<affine> out(count);
     for (int again = 0; again < 2; ++again) {
       co_await world.scan(in, out, compose{});
-      support::expect(out == inclusive, "what ranks 0 to r have, in their order");
-      support::expect(in == before, "the input as it was");
+      harness::expect(out == inclusive, "what ranks 0 to r have, in their order");
+      harness::expect(in == before, "the input as it was");
       co_await world.exclusive_scan(in, out, compose{}, initial{affine{}});
       for (affine& each : out) each.index = static_cast<std::uint32_t>(&each - out.data());
-      support::expect(out == exclusive, "what the ranks before this one have");
-      support::expect(in == before, "the input as it was");
+      harness::expect(out == exclusive, "what the ranks before this one have");
+      harness::expect(in == before, "the input as it was");
     }
     co_await world.scan(in, compose{});
-    support::expect(in == inclusive, "the same in place");
+    harness::expect(in == inclusive, "the same in place");
     std::vector<float> means(count, static_cast<float>(world.rank()));
     co_await world.scan(means, average{});
-    support::expect(means == std::vector<float>(count, static_cast<float>(world.rank()) / 2),
+    harness::expect(means == std::vector<float>(count, static_cast<float>(world.rank()) / 2),
                     "means of the ranks so far");
   }
   co_return 0;
@@ -128,7 +128,7 @@ task<int> other_functors(communicator<cpu> world) {
   auto shared = world.make_shared_vector<float>(100000);
   for (float& x : shared) x = static_cast<float>(world.rank());
   co_await world.all_reduce(shared, average{});
-  for (const float x : shared) support::expect(x == static_cast<float>(p - 1) / 2, "the average");
+  for (const float x : shared) harness::expect(x == static_cast<float>(p - 1) / 2, "the average");
   // Rank order, of a functor that needs it: the first operand is what the ranks before have made.
   auto words = world.make_shared_vector<std::uint64_t>(50000);
   for (std::uint64_t& w : words) w = static_cast<std::uint64_t>(world.rank() + 1);
@@ -136,13 +136,13 @@ task<int> other_functors(communicator<cpu> world) {
   co_await world.all_reduce(words, append);
   std::uint64_t expected = 0;
   for (int r = 0; r < p; ++r) expected = expected * 10 + static_cast<std::uint64_t>(r + 1);
-  for (const std::uint64_t w : words) support::expect(w == expected, "the ranks in order");
+  for (const std::uint64_t w : words) harness::expect(w == expected, "the ranks in order");
   // Part of a registered buffer is registered too.
   for (float& x : shared) x = 1.0F;
   co_await world.all_reduce(std::span(shared.data() + 1001, std::size_t{70000}), sum{});
   for (std::size_t i = 0; i < shared.size(); ++i) {
     const bool inside = i >= 1001 && i < 71001;
-    support::expect(shared[i] == (inside ? static_cast<float>(p) : 1.0F), "a part of the buffer");
+    harness::expect(shared[i] == (inside ? static_cast<float>(p) : 1.0F), "a part of the buffer");
   }
   co_return 0;
 }
@@ -161,7 +161,7 @@ task<int> on_any_communicator(communicator<cpu> world) {
   co_await copy.all_reduce(v, max{});
   if (pair.is_member()) co_await pair.all_reduce(v, sum{});
   const int expected = pair.is_member() ? 2 * world.size() : world.size();
-  for (const int x : v) support::expect(x == expected, "the same buffer on every communicator");
+  for (const int x : v) harness::expect(x == expected, "the same buffer on every communicator");
   co_return 0;
 }
 
@@ -173,33 +173,33 @@ task<int> neighbours_on_a_page(communicator<cpu> world) {
   const int* const before = middle.data();
   {
     const registration r = world.register_memory(middle);
-    support::expect(middle.data() == before, "the same address");
+    harness::expect(middle.data() == before, "the same address");
     for (std::size_t i = 0; i < whole.size(); ++i)
-      support::expect(whole[i] == static_cast<int>(i), "the same contents");
+      harness::expect(whole[i] == static_cast<int>(i), "the same contents");
     std::fill(middle.begin(), middle.end(), world.rank() + 1);
     co_await world.all_reduce(middle, sum{});
   }
   const int total = world.size() * (world.size() + 1) / 2;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const bool inside = i >= 777 && i < 20777;
-    support::expect(whole[i] == (inside ? total : static_cast<int>(i)), "nothing beside the buffer to be changed");
+    harness::expect(whole[i] == (inside ? total : static_cast<int>(i)), "nothing beside the buffer to be changed");
   }
   // It is registered no more: the next operation copies, and is as right.
   std::fill(middle.begin(), middle.end(), 1);
   co_await world.all_reduce(middle, sum{});
-  for (const int x : middle) support::expect(x == world.size(), "a sum afterwards");
+  for (const int x : middle) harness::expect(x == world.size(), "a sum afterwards");
   co_return 0;
 }
 
 /// One rank may not read the other's memory, the other may.
 task<int> without_reading(communicator<cpu> world) {
-  if (world.rank() == 1) support::expect(support::forbid_reading_of_others(), "a filter of system calls");
+  if (world.rank() == 1) harness::expect(harness::forbid_reading_of_others(), "a filter of system calls");
   const int other = 1 - world.rank();
   for (int again = 0; again < 4; ++again) {
     const std::vector<int> mine = input_of(world.rank() + again, 500000);
     std::vector<int> theirs(mine.size());
     co_await world.exchange(mine, to{other}, theirs, from{other}, tag{1});
-    support::expect(theirs == input_of(other + again, 500000), "a long message");
+    harness::expect(theirs == input_of(other + again, 500000), "a long message");
   }
   co_return 0;
 }
@@ -212,31 +212,31 @@ task<int> without_descriptors(communicator<cpu> world) {
     co_await world.exchange(std::span(&r, 1), to{r}, std::span(&value, 1), from{r}, tag{1});
   }
   rlimit limit{};
-  support::expect(::getrlimit(RLIMIT_NOFILE, &limit) == 0, "a limit");
+  harness::expect(::getrlimit(RLIMIT_NOFILE, &limit) == 0, "a limit");
   if (world.rank() == 1) {
     const rlimit none{3, limit.rlim_max};
-    support::expect(::setrlimit(RLIMIT_NOFILE, &none) == 0, "a limit");
+    harness::expect(::setrlimit(RLIMIT_NOFILE, &none) == 0, "a limit");
   }
   for (const std::size_t count : {std::size_t{2}, std::size_t{100000}}) {
     std::vector<int> v = input_of(world.rank(), count);
     co_await world.all_reduce(v, sum{});
-    support::expect(all_summed(v, world.size()), "the sum, by messages");
+    harness::expect(all_summed(v, world.size()), "the sum, by messages");
     std::vector<int> all(count * static_cast<std::size_t>(world.size()));
     co_await world.all_gather(v, all);
-    support::expect(all.front() == v.front() && all.back() == v.back(), "the gathered blocks");
+    harness::expect(all.front() == v.front() && all.back() == v.back(), "the gathered blocks");
     co_await world.broadcast(v, root{1});
     co_await world.barrier();
   }
-  if (world.rank() == 1) support::expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "a limit");
+  if (world.rank() == 1) harness::expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "a limit");
   co_return 0;
 }
 
 template <class Body>
 void on_ranks(int n, Body body) {
   CAPTURE(n);
-  const auto results = support::run_ranks(n, [body](int) { return run(body); });
+  const auto results = harness::run_ranks(n, [body](int) { return run(body); });
   for (const auto& r : results) {
-    INFO(support::describe(r));
+    INFO(harness::describe(r));
     CHECK(r.ok());
   }
 }
@@ -273,19 +273,19 @@ TEST_CASE("a buffer is registered once, and again when that has ended") {
         const registration again = world.register_memory(std::span(v).subspan(5000, 50000));
         co_return 1;
       } catch (const error& e) {
-        support::expect(e.condition() == errc::invalid_argument, e.what());
-        support::expect(std::string(e.what()).find("registered already") != std::string::npos, e.what());
+        harness::expect(e.condition() == errc::invalid_argument, e.what());
+        harness::expect(std::string(e.what()).find("registered already") != std::string::npos, e.what());
       }
     }
     const registration again = world.register_memory(v);
     co_await world.all_reduce(v, sum{});
-    for (const int x : v) support::expect(x == world.size(), "a sum");
+    for (const int x : v) harness::expect(x == world.size(), "a sum");
     co_return 0;
   });
 }
 
 TEST_CASE("an empty buffer cannot be registered") {
-  const auto results = support::run_ranks(2, [](int) {
+  const auto results = harness::run_ranks(2, [](int) {
     return run([](communicator<cpu> world) -> task<int> {
       std::vector<int> nothing;
       try {

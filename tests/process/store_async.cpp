@@ -96,9 +96,9 @@ task<int> meet(communicator<cpu> world) {
 }  // namespace
 
 TEST_CASE("store_async: ranks wait for keys and for each other") {
-  const auto results = ::support::run_ranks(process_count, [](int) { return cohort::run(meet); });
+  const auto results = harness::run_ranks(process_count, [](int) { return cohort::run(meet); });
   for (const auto& r : results) {
-    INFO(::support::describe(r));
+    INFO(harness::describe(r));
     CHECK(r.ok());
   }
 }

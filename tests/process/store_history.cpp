@@ -37,8 +37,8 @@
 namespace {
 
 using namespace std::chrono_literals;
-using support::store_action;
-using history = std::vector<support::recorded<support::store_operation>>;
+using harness::store_action;
+using history = std::vector<harness::recorded<harness::store_operation>>;
 
 std::int64_t now() {
   timespec t{};
@@ -97,7 +97,7 @@ void read_diary(const std::string& path, int client, std::map<std::string, histo
   const std::string all{std::istreambuf_iterator<char>(file), {}};
   std::istringstream lines(all.substr(0, all.rfind('\n') + 1));  // half a line: it had not yet called
   std::string line;
-  support::recorded<support::store_operation>* open = nullptr;
+  harness::recorded<harness::store_operation>* open = nullptr;
   std::string open_key;
   while (std::getline(lines, line)) {
     std::istringstream words(line);
@@ -110,9 +110,9 @@ void read_diary(const std::string& path, int client, std::map<std::string, histo
       std::string first;
       std::string second;
       words >> action >> key >> first >> second;
-      support::store_operation op{
+      harness::store_operation op{
           static_cast<store_action>(action), client, first.substr(1), second.substr(1), true, std::nullopt};
-      keys[key].push_back({at, support::never, op});
+      keys[key].push_back({at, harness::never, op});
       open = &keys[key].back();
       open_key = key;
       continue;
@@ -129,8 +129,8 @@ void read_diary(const std::string& path, int client, std::map<std::string, histo
   if (open == nullptr) return;
   const bool pops = open->what.action == store_action::pop || open->what.action == store_action::try_pop;
   if (!pops) return;
-  support::store_operation back{store_action::give_back, client, {}, {}, true, std::nullopt};
-  keys[open_key].push_back({open->called, support::never, back});
+  harness::store_operation back{store_action::give_back, client, {}, {}, true, std::nullopt};
+  keys[open_key].push_back({open->called, harness::never, back});
 }
 
 constexpr int keys_of_a_kind = 3;
@@ -299,10 +299,10 @@ struct tally {
   std::size_t pending = 0;
 };
 
-std::string text_of(const support::recorded<support::store_operation>& r) {
-  const support::store_operation& o = r.what;
+std::string text_of(const harness::recorded<harness::store_operation>& r) {
+  const harness::store_operation& o = r.what;
   return "client " + std::to_string(o.client) + " [" + std::to_string(r.called) + ", " +
-         (r.returned == support::never ? "?" : std::to_string(r.returned)) + "] action " +
+         (r.returned == harness::never ? "?" : std::to_string(r.returned)) + "] action " +
          std::to_string(static_cast<int>(o.action)) + " (" + o.first + ", " + o.second + ") -> " +
          (o.pending ? "?" : o.result.value_or("nothing")) + "\n";
 }
@@ -312,8 +312,8 @@ void judge(const std::map<std::string, history>& keys, tally& sum) {
     const std::string& key = entry.first;
     const history& told = entry.second;
     sum.calls += told.size();
-    for (const auto& each : told) sum.pending += each.returned == support::never ? 1U : 0U;
-    const support::linearization found = support::find_linearization(support::store_key_model{}, told);
+    for (const auto& each : told) sum.pending += each.returned == harness::never ? 1U : 0U;
+    const harness::linearization found = harness::find_linearization(harness::store_key_model{}, told);
     std::string all;
     if (!found.exists) {
       for (const auto& each : told) all += text_of(each);
@@ -330,7 +330,7 @@ void judge_forgery(std::map<std::string, history> keys) {
     for (auto& each : told) {
       if (each.what.pending || !each.what.result || each.what.action != store_action::try_get) continue;
       each.what.result = *each.what.result + "0";
-      CHECK_FALSE(support::find_linearization(support::store_key_model{}, told).exists);
+      CHECK_FALSE(harness::find_linearization(harness::store_key_model{}, told).exists);
       return;
     }
   }
@@ -348,7 +348,7 @@ tally play(const Open& open) {
     const scratch dir;
     const std::string round = std::to_string(sum.rounds) + "/";
     const auto name = [&](int client) { return dir.file(std::to_string(client)); };
-    std::vector<support::child_process> clients;
+    std::vector<harness::child_process> clients;
     for (int c = 0; c < survivors + victims; ++c) {
       const auto seed = static_cast<unsigned>(random());
       clients.emplace_back([&, c, seed] {
@@ -391,9 +391,9 @@ tally play(const Open& open) {
 }  // namespace
 
 TEST_CASE("store_history: calls of a TCP store are linearizable while clients are killed") {
-  const cohort::endpoint where{"127.0.0.1", static_cast<std::uint16_t>(support::free_port())};
+  const cohort::endpoint where{"127.0.0.1", static_cast<std::uint16_t>(harness::free_port())};
   // In a process of its own, so that this one has no thread and can fork at any time.
-  support::child_process server([&] {
+  harness::child_process server([&] {
     cohort::tcp_store_server_options options;
     options.where = where;
     const cohort::tcp_store_server serving(options);

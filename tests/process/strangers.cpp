@@ -23,8 +23,8 @@
 using namespace cohort;
 using namespace faults;
 using namespace std::chrono_literals;
-using support::listening_ports;
-using support::run_ranks;
+using harness::listening_ports;
+using harness::run_ranks;
 
 namespace {
 
@@ -46,9 +46,9 @@ class stranger {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(port);
-    support::expect(fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0,
+    harness::expect(fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0,
                     "a connection");
-    if (!says.empty()) support::expect(::send(fd, says.data(), says.size(), MSG_NOSIGNAL) > 0, "to be heard");
+    if (!says.empty()) harness::expect(::send(fd, says.data(), says.size(), MSG_NOSIGNAL) > 0, "to be heard");
     sockets_.push_back(fd);
   }
 
@@ -81,7 +81,7 @@ task<> work(world_type& world) {
   for (int i = 0; i < 20; ++i) {
     std::vector<int> v(5000, world.rank() + i);
     co_await world.all_reduce(v, sum{});
-    support::expect(v == std::vector<int>(5000, 3 + 3 * i), "the right sum");
+    harness::expect(v == std::vector<int>(5000, 3 + 3 * i), "the right sum");
   }
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("strangers at the ports of ranks that have joined and not yet talked t
       stranger s;
       const auto ports = listening_ports();
       // For messages, and on rank 0 for heartbeats; the store is closed by now.
-      support::expect(ports.size() == (rank == 0 ? 2U : 1U), "one port, on rank 0 two");
+      harness::expect(ports.size() == (rank == 0 ? 2U : 1U), "one port, on rank 0 two");
       for (const std::uint16_t port : ports) s.besiege(port);
       besieged.arrive_and_wait();
       auto all = work(world);
@@ -102,7 +102,7 @@ TEST_CASE("strangers at the ports of ranks that have joined and not yet talked t
     };
     return cohort::run(rank_main);
   });
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }
 
@@ -129,13 +129,13 @@ TEST_CASE("strangers at the ports of rank 0 before anybody else has come") {
     if (besieger.joinable()) besieger.join();
     return code;
   });
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }
 
 TEST_CASE("a rank without descriptors waits for some, and answers then") {
   const meeting_point all_here(2);
-  support::rank_options sockets;
+  harness::rank_options sockets;
   sockets.environment = {{"COHORT_SHM", "0"}};  // memory that is shared needs none any more
   const auto ranks = run_ranks(2, [&](int rank) {
     const auto rank_main = [&](world_type world) -> task<> {
@@ -146,23 +146,23 @@ TEST_CASE("a rank without descriptors waits for some, and answers then") {
         co_return;
       }
       const rlimit few{64, 64};
-      support::expect(::setrlimit(RLIMIT_NOFILE, &few) == 0, "a limit");
+      harness::expect(::setrlimit(RLIMIT_NOFILE, &few) == 0, "a limit");
       std::vector<int> taken;
       for (int fd = 0; (fd = ::dup(2)) >= 0;) taken.push_back(fd);
-      support::expect(errno == EMFILE, "no descriptor to be left");
+      harness::expect(errno == EMFILE, "no descriptor to be left");
       all_here.arrive_and_wait();
       std::fill(v.begin(), v.end(), 0);
       auto op = world.recv(v, from{0});
       const auto began = now_ms();
       // Long enough for the connection to be refused a descriptor several times. A turn must still be a turn.
       while (now_ms() - began < 300) world.poll();
-      support::expect(!op.ready(), "nothing to be received without a descriptor");
+      harness::expect(!op.ready(), "nothing to be received without a descriptor");
       for (const int fd : taken) ::close(fd);
       co_await op;
-      support::expect(v == std::vector<int>(100, 7), "what rank 0 sent");
+      harness::expect(v == std::vector<int>(100, 7), "what rank 0 sent");
     };
     return cohort::run(rank_main);
   }, sockets);
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }

@@ -62,7 +62,7 @@ task<> reductions_of_blocks(checker<remote>& c) {
 task<> many_at_once(world_type& world) {
   const std::size_t lengths[] = {300000, 7, 262144, 1000003, 0, 262143, 70000, 500009};
   const int other = 1 - world.rank();
-  for (std::uint32_t round = 0; round < (support::sanitized ? 2 : 3); ++round) {
+  for (std::uint32_t round = 0; round < (harness::sanitized ? 2 : 3); ++round) {
     std::vector<std::vector<std::uint32_t>> out;
     std::vector<std::vector<std::uint32_t>> in;
     for (const std::size_t n : lengths) {
@@ -81,7 +81,7 @@ task<> many_at_once(world_type& world) {
     for (auto& r : receives) co_await r;
     for (auto& s : sends) co_await s;
     for (std::uint32_t i = 0; i < in.size(); ++i) {
-      support::expect(in[i] == values(lengths[i], 1000 * round + 10 * i + static_cast<std::uint32_t>(other)),
+      harness::expect(in[i] == values(lengths[i], 1000 * round + 10 * i + static_cast<std::uint32_t>(other)),
                       "what was sent");
     }
   }
@@ -120,7 +120,7 @@ TEST_CASE("stripes: the oracle, what is combined while it arrives") {
 
 TEST_CASE("stripes: several messages at once, both ways, the short ones between them in order") {
   for (const char* const number : numbers) {
-    expect_all_well(support::run_ranks(
+    expect_all_well(harness::run_ranks(
         2,
         [number](int) {
           const auto rank_main = [number](world_type world) -> task<> {
@@ -135,7 +135,7 @@ TEST_CASE("stripes: several messages at once, both ways, the short ones between 
 }
 
 TEST_CASE("stripes: ranks that were given different numbers use the larger one") {
-  expect_all_well(support::run_ranks(
+  expect_all_well(harness::run_ranks(
       2,
       [](int rank) {
         if (rank == 1) ::setenv("COHORT_TCP_STRIPES", "1", 1);
@@ -153,13 +153,13 @@ TEST_CASE("stripes: ranks that were given different numbers use the larger one")
 
 TEST_CASE("stripes: on one host there are none unless they are asked for") {
   for (const char* const number : {"auto", "1"}) {
-    expect_all_well(support::run_ranks(
+    expect_all_well(harness::run_ranks(
         2,
         [](int) {
           const auto rank_main = [](world_type world) -> task<> {
             auto both = exchange_long(world, 1);
             co_await both;
-            support::expect(carriers().empty(), "one connection");
+            harness::expect(carriers().empty(), "one connection");
           };
           return cohort::run(rank_main);
         },
@@ -168,8 +168,8 @@ TEST_CASE("stripes: on one host there are none unless they are asked for") {
 }
 
 TEST_CASE("stripes: a rank that leaves behind its message") {
-  for (int round = 0; round < (support::sanitized ? 2 : 5); ++round) {
-    expect_all_well(support::run_ranks(
+  for (int round = 0; round < (harness::sanitized ? 2 : 5); ++round) {
+    expect_all_well(harness::run_ranks(
         2,
         [](int) {
           const auto rank_main = [](world_type world) -> task<> {
@@ -179,7 +179,7 @@ TEST_CASE("stripes: a rank that leaves behind its message") {
               co_return;
             }
             co_await world.recv(growing(v), from{0});
-            support::expect(v == values(3000017, 9), "what the one who left had sent");
+            harness::expect(v == values(3000017, 9), "what the one who left had sent");
           };
           return cohort::run(rank_main);
         },

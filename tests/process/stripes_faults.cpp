@@ -44,7 +44,7 @@ class impostor {
     h.target = of;
     h.lane = lane;
     const transport::hello_bytes bytes = transport::sealed(h, job.secret);
-    support::expect(::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+    harness::expect(::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
                         ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()),
                     "to be heard");
   }
@@ -59,16 +59,16 @@ class impostor {
     while (got < bytes.size()) {
       world.poll();
       const ssize_t n = ::recv(fd_, bytes.data() + got, bytes.size() - got, MSG_DONTWAIT);
-      support::expect(n > 0 || (n < 0 && errno == EAGAIN), "an answer");
+      harness::expect(n > 0 || (n < 0 && errno == EAGAIN), "an answer");
       if (n > 0) got += static_cast<std::size_t>(n);
     }
     const auto reply = transport::decode_reply(bytes);
-    support::expect(reply.has_value(), "an answer that can be read");
+    harness::expect(reply.has_value(), "an answer that can be read");
     return reply->verdict;
   }
   void say(const transport::chunk& c) const {
     const auto bytes = c.encode();
-    support::expect(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()),
+    harness::expect(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()),
                     "to be heard");
   }
 
@@ -85,7 +85,7 @@ TEST_CASE("stripes: a message that is dropped in flight, by either side, disturb
     for (const int turns : {0, 1, 20, 80}) {
       CAPTURE(dropper);
       CAPTURE(turns);
-      const auto ranks = support::run_ranks(
+      const auto ranks = harness::run_ranks(
           2,
           [&](int rank) {
             const auto rank_main = [&](world_type world) -> task<> {
@@ -119,7 +119,7 @@ TEST_CASE("stripes: a message that is dropped in flight, by either side, disturb
             return cohort::run(rank_main);
           },
           options_for("3"));
-      INFO(support::describe(ranks));
+      INFO(harness::describe(ranks));
       for (const auto& r : ranks) CHECK(r.exit_code == 0);
       const auto errors = errors_of(ranks[static_cast<std::size_t>(1 - dropper)]);
       // It may be over before anything is dropped, but not before this rank has heard of the other one's.
@@ -134,7 +134,7 @@ TEST_CASE("stripes: a message that is dropped in flight, by either side, disturb
 
 TEST_CASE("stripes: a message that is given up after its time disturbs no other") {
   const meeting_point given_up(2);
-  const auto ranks = support::run_ranks(
+  const auto ranks = harness::run_ranks(
       2,
       [&](int rank) {
         const auto rank_main = [&](world_type world) -> task<> {
@@ -161,7 +161,7 @@ TEST_CASE("stripes: a message that is given up after its time disturbs no other"
         return cohort::run(rank_main);
       },
       options_for("3"));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) {
     CHECK(r.exit_code == 0);
     const auto errors = errors_of(r);
@@ -173,7 +173,7 @@ TEST_CASE("stripes: a message that is given up after its time disturbs no other"
 TEST_CASE("stripes: a rank is killed in the middle of long messages") {
   for (int victim = 0; victim < 2; ++victim) {
     const meeting_point all_here(2);
-    const auto ranks = support::run_ranks(
+    const auto ranks = harness::run_ranks(
         2,
         [&](int rank) {
           const auto rank_main = [&](world_type world) -> task<> {
@@ -204,7 +204,7 @@ TEST_CASE("stripes: a rank is killed in the middle of long messages") {
 }
 
 TEST_CASE("stripes: a rank that has no descriptors left for them says so") {
-  const auto ranks = support::run_ranks(
+  const auto ranks = harness::run_ranks(
       2,
       [](int rank) {
         const auto rank_main = [rank](world_type world) -> task<> {
@@ -213,7 +213,7 @@ TEST_CASE("stripes: a rank that has no descriptors left for them says so") {
           std::vector<int> taken;
           if (rank == 0) {
             const rlimit few{64, 64};
-            support::expect(::setrlimit(RLIMIT_NOFILE, &few) == 0, "a limit");
+            harness::expect(::setrlimit(RLIMIT_NOFILE, &few) == 0, "a limit");
             for (int fd = 0; (fd = ::dup(2)) >= 0;) taken.push_back(fd);
             auto op = world.send(v, to{1});
             co_await tell(op);
@@ -236,7 +236,7 @@ TEST_CASE("stripes: a rank that has no descriptors left for them says so") {
 
 TEST_CASE("stripes: one connection that is lost alone is one error on either side") {
   const meeting_point ready(2);
-  const auto ranks = support::run_ranks(
+  const auto ranks = harness::run_ranks(
       2,
       [&](int rank) {
         const auto rank_main = [&](world_type world) -> task<> {
@@ -245,8 +245,8 @@ TEST_CASE("stripes: one connection that is lost alone is one error on either sid
           ready.arrive_and_wait();
           if (rank == 1) {
             const auto all = carriers();
-            support::expect(all.size() == 3, "three connections");
-            support::expect(::shutdown(all[1].fd, SHUT_RDWR) == 0, "one to be lost");
+            harness::expect(all.size() == 3, "three connections");
+            harness::expect(::shutdown(all[1].fd, SHUT_RDWR) == 0, "one to be lost");
           }
           std::vector<float> v(std::size_t{1} << 20, 1.0F);
           for (bool fine = true; fine;) {
@@ -268,7 +268,7 @@ TEST_CASE("stripes: a peer that sends a chunk that was not asked for is one erro
     return;
   }
   const meeting_point ready(2);
-  const auto ranks = support::run_ranks(
+  const auto ranks = harness::run_ranks(
       2,
       [&](int rank) {
         const auto rank_main = [&](world_type world) -> task<> {
@@ -277,17 +277,17 @@ TEST_CASE("stripes: a peer that sends a chunk that was not asked for is one erro
           ready.arrive_and_wait();
           if (rank == 0) {
             const launch_info job = options_from_environment().launch;
-            for (const std::uint16_t port : support::listening_ports()) {
+            for (const std::uint16_t port : harness::listening_ports()) {
               // What is no stripe is refused, and so are those that are there.
               const impostor too_high(job, 1, 0, 33, port);
               const auto refused = too_high.answer(world);
               if (refused.field == transport::hello_field::role) continue;  // the port of the heartbeats
-              support::expect(refused == transport::hello_verdict{transport::hello_field::lane, 32, 33},
+              harness::expect(refused == transport::hello_verdict{transport::hello_field::lane, 32, 33},
                               "no stripe 33");
               const impostor twice(job, 1, 0, 2, port);
-              support::expect(twice.answer(world).field == transport::hello_field::capacity, "stripe 2 to be taken");
+              harness::expect(twice.answer(world).field == transport::hello_field::capacity, "stripe 2 to be taken");
               const impostor another(job, 1, 0, 9, port);
-              support::expect(another.answer(world).accepted(), "room for stripe 9");
+              harness::expect(another.answer(world).accepted(), "room for stripe 9");
               another.say({std::uint64_t{1} << 63 | 12345, 0, transport::longest_chunk});
               while (!world.failed()) world.poll();
             }
@@ -301,7 +301,7 @@ TEST_CASE("stripes: a peer that sends a chunk that was not asked for is one erro
         return cohort::run(rank_main);
       },
       options_for("3"));
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) {
     CHECK(r.exit_code == 0);
     const auto errors = errors_of(r);

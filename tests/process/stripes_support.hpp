@@ -24,12 +24,12 @@ using namespace cohort;
 
 using world_type = communicator<cpu>;
 
-[[nodiscard]] inline support::variables over_stripes(const char* number) {
+[[nodiscard]] inline harness::variables over_stripes(const char* number) {
   return {{"COHORT_SHM", "0"}, {"COHORT_TCP_STRIPES", number}, {"COHORT_PEER_TIMEOUT", "60"}};
 }
 
-[[nodiscard]] inline support::rank_options options_for(const char* number) {
-  support::rank_options options;
+[[nodiscard]] inline harness::rank_options options_for(const char* number) {
+  harness::rank_options options;
   options.environment = over_stripes(number);
   options.deadline = std::chrono::minutes(2);
   return options;
@@ -55,7 +55,7 @@ struct carrier {
     // tcpi_bytes_acked and tcpi_bytes_received, which the C library's tcp_info lacks.
     std::array<unsigned char, 136> info{};
     size = info.size();
-    support::expect(::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info.data(), &size) == 0 && size == info.size(),
+    harness::expect(::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info.data(), &size) == 0 && size == info.size(),
                     "a count of bytes");
     carrier c{fd, 0, 0};
     std::memcpy(&c.sent, info.data() + 120, sizeof c.sent);
@@ -68,7 +68,7 @@ struct carrier {
 /// That long messages have gone over so many connections to each peer, or more where the kernel gives each its turn.
 inline void expect_carried(std::size_t each, int peers) {
   const std::vector<carrier> all = carriers();
-  support::expect(
+  harness::expect(
       all.size() == each * static_cast<std::size_t>(peers),
       std::to_string(each) + " connections for long messages to each peer, not " + std::to_string(all.size()));
   std::size_t used = 0;
@@ -78,8 +78,8 @@ inline void expect_carried(std::size_t each, int peers) {
     if (both >= transport::shortest_chunk) ++used;
     bytes += both;
   }
-  support::expect(used >= 2, "chunks on several of them");
-  support::expect(bytes >= transport::shortest_striped, "a message on them");
+  harness::expect(used >= 2, "chunks on several of them");
+  harness::expect(bytes >= transport::shortest_striped, "a message on them");
 }
 
 [[nodiscard]] inline std::vector<std::uint32_t> values(std::size_t count, std::uint32_t seed) {
@@ -95,11 +95,11 @@ inline task<> exchange_long(world_type& world, std::uint32_t seed) {
   const int other = 1 - world.rank();
   auto op = world.exchange(mine, to{other}, theirs, from{other});
   co_await op;
-  support::expect(theirs == values(mine.size(), seed + static_cast<std::uint32_t>(other)), "what the other sent");
+  harness::expect(theirs == values(mine.size(), seed + static_cast<std::uint32_t>(other)), "what the other sent");
 }
 
-inline void expect_all_well(const std::vector<support::rank_result>& ranks) {
-  INFO(support::describe(ranks));
+inline void expect_all_well(const std::vector<harness::rank_result>& ranks) {
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }
 

@@ -26,10 +26,10 @@
 
 using namespace cohort;
 using namespace faults;
-using support::listening_ports;
-using support::run_ranks;
-using support::tls_files;
-using support::variables;
+using harness::listening_ports;
+using harness::run_ranks;
+using harness::tls_files;
+using harness::variables;
 
 namespace {
 
@@ -48,8 +48,8 @@ variables with(const tls_options& files) {
 }
 
 /// Ranks that meet over sockets and do nothing else, each with variables of its own besides a short join timeout.
-std::vector<support::rank_result> meet(const std::vector<variables>& of_ranks, const variables& of_all = {}) {
-  support::rank_options options;
+std::vector<harness::rank_result> meet(const std::vector<variables>& of_ranks, const variables& of_all = {}) {
+  harness::rank_options options;
   options.environment = {{"COHORT_JOIN_TIMEOUT", "3"}};
   options.environment.insert(options.environment.end(), of_all.begin(), of_all.end());
   return run_ranks(
@@ -68,9 +68,9 @@ std::vector<support::rank_result> meet(const std::vector<variables>& of_ranks, c
       options);
 }
 
-void says(const support::rank_result& r, const std::string& words) {
+void says(const harness::rank_result& r, const std::string& words) {
   CHECK(r.exit_code != 0);
-  CHECK_MESSAGE(contains(r.err, words), words << "\nis not in\n" << support::describe({r}));
+  CHECK_MESSAGE(contains(r.err, words), words << "\nis not in\n" << harness::describe({r}));
 }
 
 const std::string everywhere =
@@ -82,7 +82,7 @@ task<> all_kinds_of_work(world_type& world) {
       std::vector<int> v(count, world.rank() + i);
       co_await world.all_reduce(v, sum{});
       const int n = world.size();
-      support::expect(v == std::vector<int>(count, n * (n - 1) / 2 + n * i), "the right sum");
+      harness::expect(v == std::vector<int>(count, n * (n - 1) / 2 + n * i), "the right sum");
     }
   }
 }
@@ -90,10 +90,10 @@ task<> all_kinds_of_work(world_type& world) {
 /// Three ranks with TLS.
 template <class Body>
 void expect_all_well(const Body& body) {
-  support::rank_options options;
+  harness::rank_options options;
   options.environment = with(tls_files().options());
   const auto ranks = run_ranks(3, body, options);
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }
 
@@ -199,7 +199,7 @@ class uncertified {
  public:
   explicit uncertified(bool has_one) : context_(SSL_CTX_new(TLS_client_method()), &SSL_CTX_free) {
     if (!has_one) return;
-    const auto own = support::make_identity({.name = "nobody"});
+    const auto own = harness::make_identity({.name = "nobody"});
     SSL_CTX_use_certificate(context_.get(), own.certificate.get());
     SSL_CTX_use_PrivateKey(context_.get(), own.key.get());
   }
@@ -244,7 +244,7 @@ TEST_CASE("tls: who has no certificate, or one of his own making, is let in nowh
       uncertified without(false);
       uncertified with_own(true);
       const auto ports = listening_ports();
-      support::expect(ports.size() == (world.rank() == 0 ? 2U : 1U), "one port, on rank 0 two");
+      harness::expect(ports.size() == (world.rank() == 0 ? 2U : 1U), "one port, on rank 0 two");
       std::atomic<int> answered{0};
       std::atomic<bool> over{false};
       std::thread knocking([&] {
@@ -253,7 +253,7 @@ TEST_CASE("tls: who has no certificate, or one of his own making, is let in nowh
       });
       while (!over) world.poll();  // the port for messages answers in the turns of this rank
       knocking.join();
-      support::expect(answered == 0, "no answer to who has no certificate of this job");
+      harness::expect(answered == 0, "no answer to who has no certificate of this job");
       knocked.arrive_and_wait();
       auto work = all_kinds_of_work(world);
       co_await work;

@@ -37,10 +37,10 @@ std::string words_of(const Attempt& attempt) {
 
 TEST_CASE("tls absent: every rank that is asked for TLS refuses at once, also a world of one") {
   for (const int n : {1, 2}) {
-    support::rank_options options;
+    harness::rank_options options;
     options.environment = {
         {"COHORT_TLS_CERTIFICATE", "a.pem"}, {"COHORT_TLS_KEY", "a.key"}, {"COHORT_TLS_AUTHORITY", "b.pem"}};
-    const auto ranks = support::run_ranks(
+    const auto ranks = harness::run_ranks(
         n,
         [](int) {
           const auto rank_main = [](cohort::communicator<cohort::cpu> world) -> cohort::task<> {
@@ -49,7 +49,7 @@ TEST_CASE("tls absent: every rank that is asked for TLS refuses at once, also a 
           return cohort::run(rank_main);
         },
         options);
-    INFO(support::describe(ranks));
+    INFO(harness::describe(ranks));
     for (const auto& r : ranks) {
       CHECK(r.exit_code != 0);
       CHECK(r.err.find(refusal) != std::string::npos);

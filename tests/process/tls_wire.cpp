@@ -87,8 +87,8 @@ ssize_t writev(int file, const iovec* parts, int count) {
 }
 
 using namespace cohort;
-using support::run_ranks;
-using support::tls_files;
+using harness::run_ranks;
+using harness::tls_files;
 
 namespace {
 
@@ -96,8 +96,8 @@ const std::string payload = "a payload that nobody else may read; ";
 
 /// Runs three ranks that talk by store, heartbeats and messages short and long, and hands what each has written to
 /// `judge`, in that rank.
-void run_recorded(const support::variables& environment, const std::function<void(const std::string&)>& judge) {
-  support::rank_options options;
+void run_recorded(const harness::variables& environment, const std::function<void(const std::string&)>& judge) {
+  harness::rank_options options;
   options.environment = environment;
   options.environment.emplace_back("COHORT_SHM", "0");
   const auto ranks = run_ranks(
@@ -109,7 +109,7 @@ void run_recorded(const support::variables& environment, const std::function<voi
             for (std::size_t i = 0; i < repeats; ++i) text += payload;
             std::vector<char> all(text.begin(), text.end());
             co_await world.all_reduce(all, max{});
-            support::expect(std::string(all.begin(), all.end()) == text, "the payload as it was");
+            harness::expect(std::string(all.begin(), all.end()) == text, "the payload as it was");
           }
         };
         const int code = cohort::run(rank_main);
@@ -118,7 +118,7 @@ void run_recorded(const support::variables& environment, const std::function<voi
         return code;
       },
       options);
-  INFO(support::describe(ranks));
+  INFO(harness::describe(ranks));
   for (const auto& r : ranks) CHECK(r.ok());
 }
 
@@ -131,9 +131,9 @@ const std::vector<std::string> secrets{"cohort>\n", "cohort<\n", "cohort/meet", 
 
 TEST_CASE("tls wire: without TLS everything can be read") {
   run_recorded({}, [](const std::string& bytes) {
-    support::expect(bytes.size() > 100000 * payload.size(), "the payload at least");
+    harness::expect(bytes.size() > 100000 * payload.size(), "the payload at least");
     for (const std::string& each : secrets) {
-      if (each != "cohort<\n") support::expect(holds(bytes, each), each + " in what was written");
+      if (each != "cohort<\n") harness::expect(holds(bytes, each), each + " in what was written");
     }
   });
 }
@@ -145,8 +145,8 @@ TEST_CASE(
                 {"COHORT_TLS_KEY", files.key},
                 {"COHORT_TLS_AUTHORITY", files.authority}},
                [](const std::string& bytes) {
-                 support::expect(bytes.size() > 100000 * payload.size(), "the payload at least, sealed");
-                 for (const std::string& each : secrets) support::expect(!holds(bytes, each), "no " + each);
+                 harness::expect(bytes.size() > 100000 * payload.size(), "the payload at least, sealed");
+                 for (const std::string& each : secrets) harness::expect(!holds(bytes, each), "no " + each);
                });
 }
 

@@ -122,10 +122,10 @@ std::size_t occurrences(const std::string& text, const std::string& part) {
 }
 
 // One rank of a world that the test starts itself, so that it knows which process is which rank.
-support::child_process train_as(int rank, int ranks, int port, int out, const std::string& err, const char* epochs) {
+harness::child_process train_as(int rank, int ranks, int port, int out, const std::string& err, const char* epochs) {
   const std::string program = from_environment("COHORT_EXAMPLES_DIR") + "/data_parallel_training";
-  return support::child_process([&] {
-    support::detail::set_variables(rank, ranks, port, {});
+  return harness::child_process([&] {
+    harness::detail::set_variables(rank, ranks, port, {});
     const int log = ::open(err.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (log < 0 || ::dup2(out, STDOUT_FILENO) < 0 || ::dup2(log, STDERR_FILENO) < 0) return 126;
     ::execl(program.c_str(), program.c_str(), "--epochs", epochs, static_cast<char*>(nullptr));
@@ -310,7 +310,7 @@ TEST_CASE("training: on a terminal the bar stays within one line") {
   const int program_side = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
   REQUIRE(program_side >= 0);
   const scratch here;
-  support::child_process process = train_as(0, 1, support::free_port(), program_side, here.file("err"), "3");
+  harness::child_process process = train_as(0, 1, harness::free_port(), program_side, here.file("err"), "3");
   ::close(program_side);
   const std::string shown = read_until(terminal, "");
   CHECK(process.wait() == 0);
@@ -447,8 +447,8 @@ TEST_CASE("training: when one of four ranks is killed the others end, and say wh
     const auto err_of = [&](int rank) { return here.file("err" + std::to_string(rank)); };
     std::array<int, 2> out{};
     REQUIRE(::pipe2(out.data(), O_CLOEXEC) == 0);
-    const int port = support::free_port();
-    std::vector<support::child_process> processes;
+    const int port = harness::free_port();
+    std::vector<harness::child_process> processes;
     for (int r = 0; r < ranks; ++r) processes.push_back(train_as(r, ranks, port, out[1], err_of(r), "1000000"));
     ::close(out[1]);
     const std::string printed = read_until(out[0], "epoch       2/1000000");

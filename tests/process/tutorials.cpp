@@ -173,8 +173,8 @@ task<int> lists_of_objects(communicator<cpu> world) {
 }
 
 void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>)) {
-  const auto results = support::run_ranks(n, [rank_main](int) { return run(rank_main); });
-  INFO(support::describe(results));
+  const auto results = harness::run_ranks(n, [rank_main](int) { return run(rank_main); });
+  INFO(harness::describe(results));
   for (const auto& result : results) CHECK(result.ok());
 }
 

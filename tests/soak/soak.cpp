@@ -162,7 +162,8 @@ class soak {
       ++totals_.sent;
     }
     // By tag from the highest down, in the order of each stream.
-    std::stable_sort(all.begin(), all.end(), [](const planned& a, const planned& b) { return a.tag > b.tag; });
+    std::sort(all.begin(), all.end(),
+              [](const planned& a, const planned& b) { return a.tag != b.tag ? a.tag > b.tag : a.number < b.number; });
     for (const planned& p : all) {
       if (p.to != world_.rank()) continue;
       std::vector<std::uint32_t> v;

@@ -5,6 +5,7 @@
 #   style/lengths         no file has more than 500 lines
 #   style/names           clang-tidy 14 finds no identifier against the rules (.clang-tidy)
 #   style/clang-14, -16, -19   every header, in order and in reverse, with all warnings as errors
+#   style/everything-16, -19   tests, examples, tools and benchmarks too (everything.py)
 # One line for each, "passed", "FAILED" or "SKIPPED: reason". The exit code is 1 when one has failed.
 #
 # Usage: tests/style/run.sh [CHECK...]     all of them without arguments
@@ -83,11 +84,17 @@ check_clang() {
     "$mine/once.cpp" || return 1
 }
 
-[ $# -gt 0 ] || set -- format lengths names clang-14 clang-16 clang-19
+check_everything() {
+  command -v "clang++-$1" >/dev/null || { echo "no clang++-$1 here (Debian 12: apt-get install clang-$1)"; return 77; }
+  tests/style/everything.py "clang++-$1" --jobs 1  # beside the other checks
+}
+
+[ $# -gt 0 ] || set -- everything-16 everything-19 format lengths names clang-14 clang-16 clang-19
 run() {
   case $1 in
     format | lengths | names) "check_$1" ;;
     clang-*) check_clang "${1#clang-}" ;;
+    everything-*) check_everything "${1#everything-}" ;;
     *) echo "unknown check $1" && false ;;
   esac >"$scratch/$1.log" 2>&1
   echo $? >"$scratch/$1.status"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace support {
+namespace harness {
 inline thread_local std::size_t allocations = 0;
 
 inline void* counted(std::size_t bytes, std::size_t alignment) {
@@ -15,10 +15,10 @@ inline void* counted(std::size_t bytes, std::size_t alignment) {
   if (void* const block = std::aligned_alloc(alignment, size == 0 ? alignment : size)) return block;
   throw std::bad_alloc();
 }
-}  // namespace support
+}  // namespace harness
 
-[[gnu::noinline]] void* operator new(std::size_t bytes) { return support::counted(bytes, alignof(std::max_align_t)); }
-[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t a) { return support::counted(bytes, static_cast<std::size_t>(a)); }
+[[gnu::noinline]] void* operator new(std::size_t bytes) { return harness::counted(bytes, alignof(std::max_align_t)); }
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t a) { return harness::counted(bytes, static_cast<std::size_t>(a)); }
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }

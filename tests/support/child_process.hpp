@@ -13,7 +13,7 @@
 #include <exception>
 #include <stdexcept>
 
-namespace support {
+namespace harness {
 
 /// Needs: no other thread runs in the calling process, so that the child is whole
 class child_process {
@@ -66,4 +66,4 @@ class child_process {
   pid_t pid_ = -1;
 };
 
-}  // namespace support
+}  // namespace harness

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace support {
+namespace harness {
 
 /// The error that awaiting `op` ends with, if it does.
 template <class Operation>
@@ -34,4 +34,4 @@ template <class Operation>
   co_return text_of(co_await ended);
 }
 
-}  // namespace support
+}  // namespace harness

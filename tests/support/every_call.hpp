@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace support {
+namespace harness {
 
 inline constexpr std::array every_collective{
     cohort::operation_kind::barrier,        cohort::operation_kind::broadcast,        cohort::operation_kind::scatter,
@@ -119,4 +119,4 @@ cohort::task<std::optional<cohort::error>> first_error(World& world, const std::
   return std::string{cohort::name(w.kind)} + " of " + std::to_string(w.count) + " with root " + std::to_string(w.root);
 }
 
-}  // namespace support
+}  // namespace harness

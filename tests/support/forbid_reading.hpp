@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <iterator>
 
-namespace support {
+namespace harness {
 
 /// As in a container that does not let processes read each other's memory.
 [[nodiscard]] inline bool forbid_reading_of_others() {
@@ -26,4 +26,4 @@ namespace support {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-}  // namespace support
+}  // namespace harness

@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace support {
+namespace harness {
 
 namespace detail {
 
@@ -61,4 +61,4 @@ inline int first_ephemeral_port() {
   throw std::runtime_error("free_port: no free TCP port on 127.0.0.1 in 100 attempts");
 }
 
-}  // namespace support
+}  // namespace harness

@@ -9,11 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-namespace support {
+namespace harness {
 
 /// The end of an operation whose caller died before it knew: it took effect at some time after its start, or never.
 inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
@@ -61,8 +62,8 @@ class linearizer {
       ++returns_left_;
     }
     // At one and the same time a call comes before a return: they may have overlapped.
-    std::stable_sort(events.begin(), events.end(), [](const event& a, const event& b) {
-      return a.time != b.time ? a.time < b.time : a.is_return < b.is_return;
+    std::sort(events.begin(), events.end(), [](const event& a, const event& b) {
+      return std::tie(a.time, a.is_return, a.id) < std::tie(b.time, b.is_return, b.id);
     });
     // A ring with a head at 0; `at_` knows where call and return of each operation stand in it.
     ring_.resize(events.size() + 1);
@@ -190,4 +191,4 @@ template <sequential_model Model>
   return detail::linearizer<Model>(model, history, most_steps).run();
 }
 
-}  // namespace support
+}  // namespace harness

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <set>
 
-namespace support {
+namespace harness {
 
 /// The TCP ports on which this process listens.
 inline std::set<std::uint16_t> listening_ports() {
@@ -24,4 +24,4 @@ inline std::set<std::uint16_t> listening_ports() {
   return ports;
 }
 
-}  // namespace support
+}  // namespace harness

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace support {
+namespace harness {
 
 template <class... Ts>
 [[nodiscard]] std::vector<std::byte> message_of(const Ts&... objects) {
@@ -75,4 +75,4 @@ template <class T>
   return error_of([&] { static_cast<void>(value_of<T>(unhex(bytes), limits)); });
 }
 
-}  // namespace support
+}  // namespace harness

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace support {
+namespace harness {
 
 struct parameters {
   std::string name;
@@ -88,4 +88,4 @@ cohort::task<std::vector<std::string>> objects(const World& world) {
   co_return found.list();
 }
 
-}  // namespace support
+}  // namespace harness

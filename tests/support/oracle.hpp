@@ -200,7 +200,7 @@ class checker {
 [[nodiscard]] inline std::vector<int> all_roots(int ranks) {
   std::vector<int> roots(static_cast<std::size_t>(ranks));
   std::iota(roots.begin(), roots.end(), 0);
-  if (support::sanitized && ranks > 3) return {0, ranks / 2, ranks - 1};
+  if (harness::sanitized && ranks > 3) return {0, ranks / 2, ranks - 1};
   return roots;
 }
 

@@ -35,7 +35,7 @@ class dice {
 
  private:
   // Every rank works out what all of them should have: most of the time under a sanitizer.
-  static constexpr std::size_t longest = support::sanitized ? 1009 : 10007;
+  static constexpr std::size_t longest = harness::sanitized ? 1009 : 10007;
   std::uint64_t state_;
 };
 
@@ -189,7 +189,7 @@ task<> check_in_flight(checker<Backend>& c, std::size_t operations) {
   std::vector<guarded<float>> floats;
   std::vector<guarded<std::int32_t>> ints;
   std::vector<cohort::operation<>> in_flight;
-  const auto count_of = [](std::size_t i) { return i % 5 == 4 ? std::size_t{support::sanitized ? 16411U : 20011U} : 3 * i + 1; };
+  const auto count_of = [](std::size_t i) { return i % 5 == 4 ? std::size_t{harness::sanitized ? 16411U : 20011U} : 3 * i + 1; };
   for (std::size_t i = 0; i < operations; ++i) {
     sums.emplace_back(c.size(), i % 2 == 0 ? count_of(i) : 0, data::exact, i);
     floats.emplace_back(sums[i].input(c.rank()));

@@ -36,29 +36,29 @@ inline constexpr std::array<int, 3> process_counts{2, 3, 5};
 inline constexpr std::array<int, 6> process_counts{1, 2, 3, 4, 5, 8};
 #endif
 // Of int32, these are longer than 256 KiB: over TCP they are announced, and sent when the receiver has granted them.
-inline constexpr std::size_t long_prime = support::sanitized ? 65537 : 100003;
-inline constexpr std::size_t longest_prime = support::sanitized ? 150001 : 300007;
+inline constexpr std::size_t long_prime = harness::sanitized ? 65537 : 100003;
+inline constexpr std::size_t longest_prime = harness::sanitized ? 150001 : 300007;
 /// Where blocks are so long: every rank works out what all of them should have.
 inline constexpr auto process_counts_of_long =
-    std::span(process_counts).first(support::sanitized ? 2 : process_counts.size());
+    std::span(process_counts).first(harness::sanitized ? 2 : process_counts.size());
 
 /// Runs `check(checker<remote>&)` in n processes; each must have checked every algorithm of `kinds`.
 template <class Check>
-void on_processes(int n, std::initializer_list<operation_kind> kinds, Check check, support::variables environment = {},
+void on_processes(int n, std::initializer_list<operation_kind> kinds, Check check, harness::variables environment = {},
                   const std::function<void(int)>& move_in = {}) {
   CAPTURE(n);
   const auto body = [&](int rank) {
     if (move_in) move_in(rank);
     tally counts;
     auto rank_main = [&](communicator<remote> world) -> task<> {
-      support::expect(world.rank() == rank && world.size() == n, "the rank and the size that the launcher gave");
+      harness::expect(world.rank() == rank && world.size() == n, "the rank and the size that the launcher gave");
       ranks_share_memory() = world.calls().state()->window != nullptr;
       const char* const shared = std::getenv("COHORT_SHM");
       const bool over_sockets = shared != nullptr && std::string_view(shared) == "0";
-      support::expect(!(over_sockets && ranks_share_memory()),
+      harness::expect(!(over_sockets && ranks_share_memory()),
                       "no shared memory in a test that is to run over sockets");
       ranks_span_hosts() = world.calls().state()->hosts != nullptr;
-      support::expect(ranks_span_hosts() == static_cast<bool>(move_in), "several hosts where there are several");
+      harness::expect(ranks_span_hosts() == static_cast<bool>(move_in), "several hosts where there are several");
       checker<remote> c(world, counts);
       auto work = check(c);
       co_await work;
@@ -67,19 +67,19 @@ void on_processes(int n, std::initializer_list<operation_kind> kinds, Check chec
     if (code != 0) return code;  // it has said why
     for (const operation_kind kind : kinds) {
       if (n == 1) break;  // one rank needs none for some operations
-      for (const algorithm how : algorithms_of(kind)) support::expect(counts.of(kind, how) > 0, to_string(how));
+      for (const algorithm how : algorithms_of(kind)) harness::expect(counts.of(kind, how) > 0, to_string(how));
     }
-    support::expect(counts.total() > 0, "something to be checked");
+    harness::expect(counts.total() > 0, "something to be checked");
     return 0;
   };
-  support::rank_options options;
+  harness::rank_options options;
   options.deadline = std::chrono::minutes(3);  // guards against a hang, on a busy machine too
   options.environment = std::move(environment);
-  const auto results = support::run_ranks(n, body, options);
+  const auto results = harness::run_ranks(n, body, options);
   REQUIRE(results.size() == static_cast<std::size_t>(n));
   const bool all_right =
-      std::all_of(results.begin(), results.end(), [](const support::rank_result& r) { return r.ok(); });
-  CHECK_MESSAGE(all_right, support::describe(results));
+      std::all_of(results.begin(), results.end(), [](const harness::rank_result& r) { return r.ok(); });
+  CHECK_MESSAGE(all_right, harness::describe(results));
 }
 
 /// Every rank of 3 to 8 on one of several hosts: in a row, in turns, and with more on one than on another.
@@ -89,7 +89,7 @@ template <class F>
 void on_hosts(F f) {
   std::vector<std::vector<int>> layouts{{0, 0, 1}};
   if (process_counts.back() > 3) layouts.push_back({0, 1, 1, 0, 2});
-  if (!support::sanitized) layouts.insert(layouts.end(), {{0, 0, 1, 1}, {0, 1, 0, 1, 0, 1}, {0, 0, 0, 0, 1, 1, 1, 1}});
+  if (!harness::sanitized) layouts.insert(layouts.end(), {{0, 0, 1, 1}, {0, 1, 0, 1, 0, 1}, {0, 0, 0, 0, 1, 1, 1, 1}});
   for (const std::vector<int>& hosts : layouts) {
     std::string layout;
     for (const int h : hosts) layout += std::to_string(h) + " ";

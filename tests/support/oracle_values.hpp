@@ -50,7 +50,7 @@ using moved_types = std::tuple<rgb, complex>;
 using moved_types = std::tuple<std::int32_t, float, cohort::half, cohort::bfloat16, complex, rgb>;
 #endif
 /// The longest block in most tests.
-inline constexpr std::size_t prime = support::sanitized ? 4099 : 10007;
+inline constexpr std::size_t prime = harness::sanitized ? 4099 : 10007;
 inline constexpr std::size_t smaller_prime = 1009;
 
 // --- functors; none throws, so that a library which calls them back may carry them out

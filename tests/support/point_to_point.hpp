@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace support {
+namespace harness {
 
 class findings {
  public:
@@ -252,4 +252,4 @@ cohort::task<std::vector<std::string>> point_to_point(const World& world) {
   co_return found.list();
 }
 
-}  // namespace support
+}  // namespace harness

@@ -27,7 +27,7 @@
 #include "rank_body.hpp"
 #include "rank_result.hpp"
 
-namespace support {
+namespace harness {
 
 /// When rank `printed_by` has printed the whole line `line`, `signal` is sent to rank `target`.
 struct signal_rule {
@@ -266,4 +266,4 @@ template <class Body>
   return ranks.wait();
 }
 
-}  // namespace support
+}  // namespace harness

@@ -24,7 +24,7 @@
 #include <variant>
 #include <vector>
 
-namespace support {
+namespace harness {
 
 /// `room` shrinks with every level, so that recursive objects end.
 template <class T>
@@ -240,4 +240,4 @@ struct random_object<objects::boxed<T>> {
   static objects::boxed<T> make(random_source& from) { return objects::boxed<T>(from.make<T>()); }
 };
 
-}  // namespace support
+}  // namespace harness

@@ -24,7 +24,7 @@
 // NOLINTNEXTLINE: the name is AddressSanitizer's; null where it is not linked
 extern "C" __attribute__((weak)) int __lsan_do_recoverable_leak_check();
 
-namespace support {
+namespace harness {
 
 /// What a rank exits with when its body did not return a code: it threw, or it leaked (AddressSanitizer builds).
 inline constexpr int exit_exception = 97;
@@ -120,4 +120,4 @@ template <class Body>
 }
 
 }  // namespace detail
-}  // namespace support
+}  // namespace harness

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace support {
+namespace harness {
 
 /// How one rank ended.
 struct rank_result {
@@ -60,4 +60,4 @@ struct ranks_failed : std::runtime_error {
   return text;
 }
 
-}  // namespace support
+}  // namespace harness

@@ -25,9 +25,9 @@
 #define COHORT_TEST_THREAD_SANITIZED 0
 #endif
 
-namespace support {
+namespace harness {
 
 inline constexpr bool sanitized = COHORT_TEST_SANITIZED != 0;
 inline constexpr bool thread_sanitized = COHORT_TEST_THREAD_SANITIZED != 0;
 
-}  // namespace support
+}  // namespace harness

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace support {
+namespace harness {
 
 enum class store_action : unsigned char {
   set,
@@ -110,4 +110,4 @@ struct store_key_model {
   }
 };
 
-}  // namespace support
+}  // namespace harness

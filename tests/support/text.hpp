@@ -4,10 +4,10 @@
 
 #include <string_view>
 
-namespace support {
+namespace harness {
 
 [[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-}  // namespace support
+}  // namespace harness

@@ -14,7 +14,7 @@
 
 #include <sys/stat.h>
 
-namespace support {
+namespace harness {
 
 /// A key, and a certificate of it.
 struct tls_identity {
@@ -129,4 +129,4 @@ inline void make_tls_files(const std::string& folder) {
   write_key(at + "stranger.key", stranger);
 }
 
-}  // namespace support
+}  // namespace harness

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace support {
+namespace harness {
 
 /// Made once in a process that asks for it, and removed at its end.
 class tls_folder {
@@ -89,4 +89,4 @@ inline void shake_hands(cohort::transport::tls_session& a, cohort::transport::tl
   }
 }
 
-}  // namespace support
+}  // namespace harness

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace support {
+namespace harness {
 
 struct memory_use {
   std::size_t now = 0;
@@ -37,4 +37,4 @@ struct tracking_allocator {
   }
 };
 
-}  // namespace support
+}  // namespace harness

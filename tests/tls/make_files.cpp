@@ -7,7 +7,7 @@
 
 int main(int count, char** arguments) try {
   if (count != 2) throw std::runtime_error("usage: tls_make_files FOLDER");
-  support::make_tls_files(arguments[1]);
+  harness::make_tls_files(arguments[1]);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 1;

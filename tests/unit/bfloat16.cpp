@@ -86,7 +86,7 @@ TEST_CASE("bfloat16: a double is rounded once, not by way of float") {
 
 TEST_CASE("bfloat16: + - * / round once, for every pattern and 40 partners; under a sanitizer 4") {
   int wrong = 0;
-  for (std::uint32_t k = 0; k < (support::sanitized ? 4 : 40); ++k) {
+  for (std::uint32_t k = 0; k < (harness::sanitized ? 4 : 40); ++k) {
     const std::uint32_t partner = (k * 1657u + (k % 4u) * 0x7f7fu) & 0xffffu;
     const bfloat16 b = pattern(partner);
     const double y = upper_half.decode(partner);

@@ -29,13 +29,13 @@
 
 namespace {
 
-using support::error_of;
-using support::hex;
-using support::round_trip;
-using support::tracked_memory;
-using support::unhex;
-using support::value_bytes;
-using support::value_of;
+using harness::error_of;
+using harness::hex;
+using harness::round_trip;
+using harness::tracked_memory;
+using harness::unhex;
+using harness::value_bytes;
+using harness::value_of;
 
 struct layer {
   std::vector<double> weights{};
@@ -74,8 +74,8 @@ class counter {
 };
 
 struct tracked {
-  std::vector<std::array<double, 4>, support::tracking_allocator<std::array<double, 4>>> rows{};
-  std::vector<std::uint8_t, support::tracking_allocator<std::uint8_t>> bytes{};
+  std::vector<std::array<double, 4>, harness::tracking_allocator<std::array<double, 4>>> rows{};
+  std::vector<std::uint8_t, harness::tracking_allocator<std::uint8_t>> bytes{};
   template <class Archive>
   void serialize(Archive& archive) {
     archive(rows, bytes);

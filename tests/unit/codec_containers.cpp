@@ -30,10 +30,10 @@ namespace {
 
 using namespace cohort;
 using namespace std::string_literals;
-using support::error_of_value;
-using support::hex;
-using support::round_trip;
-using support::value_bytes;
+using harness::error_of_value;
+using harness::hex;
+using harness::round_trip;
+using harness::value_bytes;
 
 template <class T>
 void check(const T& value) {
@@ -150,5 +150,5 @@ TEST_CASE("codec: a key that comes twice where each is held once is refused") {
   CHECK(error_of_value<std::unordered_set<char>>("03616261") == text + ", at byte 4 of 4");
   CHECK(error_of_value<std::unordered_map<char, bool>>("0261006101") == text + ", at byte 5 of 5");
   // The order is the container's own business: another comparison or another hash table makes another.
-  CHECK(support::value_of<std::set<char>>(support::unhex("026261")) == std::set<char>{'a', 'b'});
+  CHECK(harness::value_of<std::set<char>>(harness::unhex("026261")) == std::set<char>{'a', 'b'});
 }

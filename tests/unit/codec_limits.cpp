@@ -28,13 +28,13 @@
 namespace {
 
 using namespace cohort;
-using support::error_of;
-using support::error_of_value;
-using support::tracked_memory;
-using support::tracking_allocator;
-using support::unhex;
-using support::value_bytes;
-using support::value_of;
+using harness::error_of;
+using harness::error_of_value;
+using harness::tracked_memory;
+using harness::tracking_allocator;
+using harness::unhex;
+using harness::value_bytes;
+using harness::value_of;
 
 template <class T>
 using tracked_vector = std::vector<T, tracking_allocator<T>>;

@@ -23,12 +23,12 @@ namespace {
 using namespace cohort;
 using namespace objects;
 using namespace std::string_literals;
-using support::error_of;
-using support::error_of_value;
-using support::hex;
-using support::message_of;
-using support::round_trip;
-using support::value_bytes;
+using harness::error_of;
+using harness::error_of_value;
+using harness::hex;
+using harness::message_of;
+using harness::round_trip;
+using harness::value_bytes;
 
 template <class T>
 void check(const T& value) {
@@ -183,7 +183,7 @@ TEST_CASE("codec: a codec of one's own") {
 }
 
 TEST_CASE("codec: what a constructor of the program throws comes through") {
-  CHECK_THROWS_AS(static_cast<void>(support::value_of<std::vector<thrower>>(support::unhex("020101"))), int);
+  CHECK_THROWS_AS(static_cast<void>(harness::value_of<std::vector<thrower>>(harness::unhex("020101"))), int);
 }
 
 TEST_CASE("codec: members that are there when a later one fails are destroyed") {

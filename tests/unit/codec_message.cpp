@@ -21,9 +21,9 @@ namespace {
 
 using namespace cohort;
 using namespace std::string_literals;
-using support::error_of;
-using support::hex;
-using support::message_of;
+using harness::error_of;
+using harness::hex;
+using harness::message_of;
 
 template <class... Ts>
 std::string decoding_error(const std::vector<std::byte>& bytes) {

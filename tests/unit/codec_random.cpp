@@ -31,14 +31,14 @@
 namespace {
 
 using namespace cohort;
-using support::random_source;
-using support::tracked_memory;
-using support::tracking_allocator;
-using support::value_bytes;
-using support::value_of;
+using harness::random_source;
+using harness::tracked_memory;
+using harness::tracking_allocator;
+using harness::value_bytes;
+using harness::value_of;
 
 /// How many of `all` are gone through: what is thrown and caught costs most under a sanitizer.
-constexpr int cases(int all) { return support::sanitized ? (all + 3) / 4 : all; }
+constexpr int cases(int all) { return harness::sanitized ? (all + 3) / 4 : all; }
 
 template <class F>
 void for_each_type(const F& f) {
@@ -127,7 +127,7 @@ TEST_CASE("codec: a message that is cut anywhere is an error") {
   for_each_type([&]<class T>(std::type_identity<T>) {
     CAPTURE(object_type_name<T>());
     for (int i = 0; i < cases(10); ++i) {
-      const auto bytes = support::message_of(random.make<T>());
+      const auto bytes = harness::message_of(random.make<T>());
       for (std::size_t size = 0; size < bytes.size(); ++size) {
         bool refused = false;
         try {

@@ -23,10 +23,10 @@
 namespace {
 
 using namespace cohort;
-using support::error_of_value;
-using support::hex;
-using support::round_trip;
-using support::value_bytes;
+using harness::error_of_value;
+using harness::hex;
+using harness::round_trip;
+using harness::value_bytes;
 
 template <class T>
 void check_integer() {

@@ -21,7 +21,7 @@
 
 namespace {
 
-using support::contains;
+using harness::contains;
 
 using namespace cohort;
 using namespace std::chrono_literals;
@@ -396,7 +396,7 @@ TEST_CASE("faults inproc: as_result gives the code") {
 
 TEST_CASE("faults inproc: a rank that leaves while another enters an operation is missed at once") {
   // Between the end of its communicator and its leave the other comes to the operation that will never be.
-  for (int round = 0; round < (support::sanitized ? 300 : 3000); ++round) {
+  for (int round = 0; round < (harness::sanitized ? 300 : 3000); ++round) {
     const told errors =
         run(threading::thread_per_rank, 2, [round](local_world& world, std::vector<error>& mine) -> task<> {
           std::vector<float> v(100);

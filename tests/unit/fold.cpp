@@ -195,7 +195,7 @@ std::vector<T> partners() {
   for (std::uint32_t k = 0; chosen.size() < 40; ++k) {
     chosen.push_back(T::from_bits(static_cast<std::uint16_t>(k * 3659u + 7u)));
   }
-  if (support::sanitized) return {chosen[0], chosen[3], chosen[7], chosen[13], chosen[39]};
+  if (harness::sanitized) return {chosen[0], chosen[3], chosen[7], chosen[13], chosen[39]};
   return chosen;
 }
 
@@ -254,7 +254,7 @@ TEST_CASE_TEMPLATE("conversion of arrays: the vector instructions give the porta
   CHECK(std::memcmp(wide_fast.data(), wide_slow.data(), patterns * sizeof(float)) == 0);
   // One float out of 1021 (under a sanitizer 65537) of them all, a prime so that every exponent meets every kind of mantissa.
   std::vector<float> sampled;
-  for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += support::sanitized ? 65537 : 1021) {
+  for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += harness::sanitized ? 65537 : 1021) {
     sampled.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
   }
   std::vector<T> narrow_fast(sampled.size()), narrow_slow(sampled.size());

@@ -85,7 +85,7 @@ TEST_CASE("frame: kinds, flags, reserved bytes and lengths that nobody sends are
     const bool known = value >= 1 && value <= 9 && value != static_cast<unsigned>(frame_kind::offer);
     CHECK(refused(0, static_cast<unsigned char>(value)) == !known);
     CHECK(refused(1, static_cast<unsigned char>(value)) == (value > 1));
-    for (const std::size_t places : {2, 3}) {
+    for (const std::size_t places : {2U, 3U}) {
       CHECK(refused(places, static_cast<unsigned char>(value)) == (value != 0));
     }
   }

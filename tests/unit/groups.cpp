@@ -16,9 +16,9 @@ using namespace cohort;
 
 namespace {
 
-using support::contains;
-using support::error_after;
-using support::text_of;
+using harness::contains;
+using harness::error_after;
+using harness::text_of;
 
 using world_type = communicator<inproc>;
 

@@ -111,7 +111,7 @@ TEST_CASE("half: integers, to beyond the largest number") {
 
 TEST_CASE("half: + - * / round once, for every pattern and 40 partners; under a sanitizer 4") {
   int wrong = 0;
-  for (std::uint32_t k = 0; k < (support::sanitized ? 4 : 40); ++k) {
+  for (std::uint32_t k = 0; k < (harness::sanitized ? 4 : 40); ++k) {
     const std::uint32_t partner = (k * 1657u + (k % 4u) * 0x7bffu) & 0xffffu;
     const half b = pattern(partner);
     const double y = binary16.decode(partner);

@@ -16,9 +16,9 @@
 
 namespace {
 
-using support::never;
-using support::store_action;
-using history = std::vector<support::recorded<support::store_operation>>;
+using harness::never;
+using harness::store_action;
+using history = std::vector<harness::recorded<harness::store_operation>>;
 using result = std::optional<std::string>;
 
 class story {
@@ -38,7 +38,7 @@ class story {
     return *this;
   }
   [[nodiscard]] bool possible() const {
-    const support::linearization found = support::find_linearization(support::store_key_model{}, told_);
+    const harness::linearization found = harness::find_linearization(harness::store_key_model{}, told_);
     CHECK_FALSE(found.gave_up);
     return found.exists;
   }
@@ -50,7 +50,7 @@ class story {
 
 }  // namespace
 
-using enum support::store_action;
+using enum harness::store_action;
 
 TEST_CASE("linearizability: a register one call at a time") {
   CHECK(story().possible());
@@ -131,16 +131,16 @@ TEST_CASE("linearizability: histories of an object that exists are accepted, and
   int changed = 0;
   for (int round = 0; round < 200; ++round) {
     // Each takes effect at its own moment; call and return are somewhere around it.
-    const support::store_key_model model;
-    support::store_key_state now = model.initial();
+    const harness::store_key_model model;
+    harness::store_key_state now = model.initial();
     history told;
     for (std::int64_t t = 0; t < 60; ++t) {
-      support::store_operation op;
+      harness::store_operation op;
       op.client = static_cast<int>(t);
       op.action = std::vector{set, try_get, append, erase, try_get}[static_cast<std::size_t>(pick(5))];
       op.first = "v" + std::to_string(t);
       op.pending = true;  // so that the step tells nothing
-      const support::store_key_state before = now;
+      const harness::store_key_state before = now;
       REQUIRE(model.step(now, op));
       op.pending = false;
       if (op.action == set) op.result = "";
@@ -149,11 +149,11 @@ TEST_CASE("linearizability: histories of an object that exists are accepted, and
       if (op.action == erase) op.result = before.value ? "1" : "0";
       told.push_back({10 * t - pick(30), 10 * t + pick(30), op});
     }
-    REQUIRE(support::find_linearization(model, told).exists);
+    REQUIRE(harness::find_linearization(model, told).exists);
     for (auto& each : told) {
       if (each.what.action != try_get) continue;
       each.what.result = "never written";
-      CHECK_FALSE(support::find_linearization(model, told).exists);
+      CHECK_FALSE(harness::find_linearization(model, told).exists);
       ++changed;
       break;
     }
@@ -165,7 +165,7 @@ TEST_CASE("linearizability: a search that would take for ever says so") {
   history told;
   for (int i = 0; i < 40; ++i) told.push_back({0, 100, {add, i, "1", {}, false, std::to_string(i + 1)}});
   told.push_back({0, 100, {try_get, 40, {}, {}, false, "none of them"}});
-  const support::linearization found = support::find_linearization(support::store_key_model{}, told, 100);
+  const harness::linearization found = harness::find_linearization(harness::store_key_model{}, told, 100);
   CHECK_FALSE(found.exists);
   CHECK(found.gave_up);
 }

@@ -25,7 +25,7 @@ using namespace cohort::transport;
 
 namespace {
 
-using support::contains;
+using harness::contains;
 
 envelope message(int source, std::uint32_t sequence, bool tagged, std::uint64_t bytes = 0, std::uint64_t context = 0) {
   envelope e;

@@ -16,8 +16,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using support::contains;
-using support::text_after;
+using harness::contains;
+using harness::text_after;
 
 using world_type = communicator<inproc>;
 

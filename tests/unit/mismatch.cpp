@@ -15,12 +15,12 @@
 
 namespace {
 
-using support::contains;
+using harness::contains;
 
 using namespace cohort;
 using namespace std::chrono_literals;
-using support::every_collective;
-using support::what_to_call;
+using harness::every_collective;
+using harness::what_to_call;
 
 using local_world = communicator<inproc>;
 using script = std::vector<what_to_call>;
@@ -38,7 +38,7 @@ std::vector<std::optional<error>> errors_of(int ranks, int odd, const script& ev
   std::vector<std::optional<error>> errors(static_cast<std::size_t>(ranks));
   const auto rank_main = [&](local_world world) -> task<> {
     world.set_timeout(5s);
-    auto one = support::first_error(world, world.rank() == odd ? odd_script : even_script);
+    auto one = harness::first_error(world, world.rank() == odd ? odd_script : even_script);
     errors[static_cast<std::size_t>(world.rank())] = co_await one;
   };
   run_local(ranks, rank_main);
@@ -113,7 +113,7 @@ TEST_CASE("mismatch: one call is left out, or made twice") {
 TEST_CASE("mismatch: counts that differ by one, or of which one is zero") {
   for (const operation_kind kind : every_collective) {
     if (kind == operation_kind::barrier) continue;
-    for (const std::size_t other : {4, 6, 0}) {
+    for (const std::size_t other : {4U, 6U, 0U}) {
       CAPTURE(std::string(name(kind)));
       CAPTURE(other);
       check_differing({{kind}}, {{kind, other}}, {});
@@ -131,9 +131,9 @@ TEST_CASE("mismatch: long vectors whose counts differ") {
 
 TEST_CASE("mismatch: roots that differ") {
   for (const operation_kind kind : every_collective) {
-    if (!support::detail::has_root(kind)) continue;
+    if (!harness::detail::has_root(kind)) continue;
     for (const int ranks : {2, 3, 4, 5}) {
-      if (support::sanitized && ranks > 3) continue;
+      if (harness::sanitized && ranks > 3) continue;
       for (int odd = 0; odd < ranks; ++odd) {
         for (int a = 0; a < ranks; ++a) {
           for (int b = 0; b < ranks; ++b) {
@@ -236,7 +236,7 @@ TEST_CASE("mismatch: tables of algorithms") {
         world.set_timeout(5s);
         world.algorithms().override_with(world.rank() == odd ? c.other : c.one);
         const script calls{{c.kind}};
-        auto one = support::first_error(world, calls);
+        auto one = harness::first_error(world, calls);
         errors[static_cast<std::size_t>(world.rank())] = co_await one;
       };
       run_local(3, rank_main);

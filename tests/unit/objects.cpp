@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using support::contains;
-using support::text_after;
+using harness::contains;
+using harness::text_after;
 
 using world_type = communicator<inproc>;
 
@@ -27,7 +27,7 @@ using world_type = communicator<inproc>;
 TEST_CASE("objects: ranks that share a thread") {
   for (const int n : {1, 2, 3, 5, 8}) {
     const auto body = [](world_type world) -> task<> {
-      for (const std::string& problem : co_await support::objects(world)) FAIL_CHECK(problem);
+      for (const std::string& problem : co_await harness::objects(world)) FAIL_CHECK(problem);
     };
     run_local(n, body);
   }

@@ -33,11 +33,11 @@ TEST_CASE_TEMPLATE_DEFINE("oracle: scatter and scatter_v", T, scatter_test) {
 TEST_CASE_TEMPLATE_APPLY(scatter_test, moved_types);
 
 TEST_CASE("oracle: broadcast of a vector that a pipeline cuts into many segments") {
-  constexpr std::size_t many_segments = support::sanitized ? 150001 : 300007;
+  constexpr std::size_t many_segments = harness::sanitized ? 150001 : 300007;
   const auto check = [](checker<local>& c) {
     return broadcast_matrix<std::int32_t>(c, {many_segments}, all_roots(c.size()));
   };
   constexpr std::array<int, 3> all{3, 5, 8};
-  const auto sizes = std::span(all).first(support::sanitized ? 1 : all.size());
+  const auto sizes = std::span(all).first(harness::sanitized ? 1 : all.size());
   require_all_algorithms(on_local_worlds(check, sizes), {operation_kind::broadcast});
 }

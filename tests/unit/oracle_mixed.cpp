@@ -19,7 +19,7 @@ TEST_CASE("oracle: several operations in flight are awaited in any order") {
 
 TEST_CASE("oracle: 200 random calls") {
   std::vector<std::uint64_t> seeds{1, 2, 3};
-  if (support::sanitized) seeds.resize(1);
+  if (harness::sanitized) seeds.resize(1);
   if (const char* const given = std::getenv("COHORT_TEST_SEED")) seeds = {std::strtoull(given, nullptr, 10)};
   for (const std::uint64_t seed : seeds) {
     CAPTURE(seed);

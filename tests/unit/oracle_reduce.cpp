@@ -51,9 +51,9 @@ TEST_CASE("oracle: reduce of strings") { reduces<word, concatenate>(smaller_prim
 
 TEST_CASE("oracle: reduce of a vector that a pipeline cuts into many segments") {
   const auto check = [](checker<local>& c) {
-    return reduce_matrix<std::int32_t, cohort::sum>(c, {support::sanitized ? 150001 : 300007}, all_roots(c.size()));
+    return reduce_matrix<std::int32_t, cohort::sum>(c, {harness::sanitized ? 150001 : 300007}, all_roots(c.size()));
   };
   constexpr std::array<int, 3> all{3, 5, 8};
-  const auto sizes = std::span(all).first(support::sanitized ? 1 : all.size());
+  const auto sizes = std::span(all).first(harness::sanitized ? 1 : all.size());
   require_all_algorithms(on_local_worlds(check, sizes), {operation_kind::reduce});
 }

@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using support::contains;
-using support::error_after;
+using harness::contains;
+using harness::error_after;
 
 using world_type = communicator<inproc>;
 
@@ -28,7 +28,7 @@ using world_type = communicator<inproc>;
 TEST_CASE("point to point: ranks that share a thread") {
   for (const int n : {2, 3, 5}) {
     const auto body = [](world_type world) -> task<> {
-      for (const std::string& problem : co_await support::point_to_point(world)) FAIL_CHECK(problem);
+      for (const std::string& problem : co_await harness::point_to_point(world)) FAIL_CHECK(problem);
     };
     run_local(n, body);
   }
@@ -42,7 +42,7 @@ TEST_CASE("point to point: ranks with a thread each") {
   for (int r = 0; r < n; ++r) {
     threads.emplace_back([&, r] {
       const world_type world = make_local_world(hub, r);
-      auto work = support::point_to_point(world);
+      auto work = harness::point_to_point(world);
       problems[static_cast<std::size_t>(r)] = sync_wait(work);
     });
   }

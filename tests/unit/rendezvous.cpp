@@ -102,8 +102,8 @@ rendezvous_options options_of(int world_size, std::chrono::nanoseconds timeout =
 
 TEST_CASE("rendezvous: processes meet over TCP, and each has the same table") {
   // Forked first, while this process has no thread. Each rank exits with 0 when it has seen everyone.
-  const auto port = static_cast<std::uint16_t>(support::free_port());
-  std::vector<support::child_process> ranks;
+  const auto port = static_cast<std::uint16_t>(harness::free_port());
+  std::vector<harness::child_process> ranks;
   for (int r = 4; r >= 0; --r) {  // rank 0, which serves, comes last
     ranks.emplace_back([r, port] {
       cohort::launch_info info;
@@ -125,7 +125,7 @@ TEST_CASE("rendezvous: processes meet over TCP, and each has the same table") {
       return peers.size() == 5 && peers[static_cast<std::size_t>(r)].pid == ::getpid() ? 0 : 2;
     });
   }
-  for (support::child_process& p : ranks) CHECK(p.wait() == 0);
+  for (harness::child_process& p : ranks) CHECK(p.wait() == 0);
 }
 
 TEST_CASE("rendezvous: processes meet in a file") {
@@ -133,14 +133,14 @@ TEST_CASE("rendezvous: processes meet in a file") {
   const int file = ::mkstemp(path.data());
   REQUIRE(file >= 0);
   ::close(file);
-  std::vector<support::child_process> ranks;
+  std::vector<harness::child_process> ranks;
   for (int r = 0; r < 4; ++r) {
     ranks.emplace_back([r, &path] {
       any_store s{cohort::file_store(path)};
       return rendezvous(s, cohort::this_process(r), options_of(4)).size() == 4 ? 0 : 1;
     });
   }
-  for (support::child_process& p : ranks) CHECK(p.wait() == 0);
+  for (harness::child_process& p : ranks) CHECK(p.wait() == 0);
 
   // The file is still there: a second job at it is told what it has found.
   any_store again{cohort::file_store(path)};
@@ -153,10 +153,10 @@ TEST_CASE("rendezvous: processes meet in a file") {
 }
 
 TEST_CASE("rendezvous: a missing rank is named with the same text on every present rank, over TCP") {
-  const auto port = static_cast<std::uint16_t>(support::free_port());
+  const auto port = static_cast<std::uint16_t>(harness::free_port());
   std::array<int, 2> pipe_ends{};
   REQUIRE(::pipe(pipe_ends.data()) == 0);
-  std::vector<support::child_process> ranks;
+  std::vector<harness::child_process> ranks;
   for (const int r : {0, 1, 2}) {
     ranks.emplace_back([&, r] {
       cohort::launch_info info;
@@ -174,7 +174,7 @@ TEST_CASE("rendezvous: a missing rank is named with the same text on every prese
     });
   }
   ::close(pipe_ends[1]);
-  for (support::child_process& p : ranks) CHECK(p.wait() == 0);
+  for (harness::child_process& p : ranks) CHECK(p.wait() == 0);
   std::string lines(4096, '\0');
   const ssize_t n = ::read(pipe_ends[0], lines.data(), lines.size());
   ::close(pipe_ends[0]);
@@ -328,7 +328,7 @@ TEST_CASE("rendezvous: a store that cannot be reached is named") {
   info.rank = 1;
   info.world_size = 2;
   info.master_addr = "127.0.0.1";
-  info.master_port = static_cast<std::uint16_t>(support::free_port());
+  info.master_port = static_cast<std::uint16_t>(harness::free_port());
   const failure alone = store_test::failure_of([&] { (void)cohort::open_store(info, store_test::in(50ms)); });
   CHECK(alone.code == errc::connection_refused);
   CHECK(alone.says("connect to the store at 127.0.0.1:" + std::to_string(info.master_port)));

@@ -41,7 +41,7 @@ std::vector<std::vector<int>> layouts_to_try() {
     }
   }
   std::mt19937 random(11);
-  const int more = support::sanitized ? 10 : 60;
+  const int more = harness::sanitized ? 10 : 60;
   for (int n = 0; n < more; ++n) {
     const auto hosts = 1 + random() % 6;
     std::vector<int> any(1 + random() % 26);

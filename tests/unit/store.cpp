@@ -383,7 +383,7 @@ TEST_CASE("store: processes share a file while others are killed at random momen
   constexpr int survivors = 3;
   constexpr int rounds = 150;
   constexpr int victims = 12;
-  std::vector<support::child_process> working;
+  std::vector<harness::child_process> working;
   for (int r = 0; r < survivors; ++r) {
     working.emplace_back([&path, r] {
       cohort::file_store s(path);
@@ -398,7 +398,7 @@ TEST_CASE("store: processes share a file while others are killed at random momen
   }
   std::mt19937 random(11);
   for (int v = 0; v < victims; ++v) {
-    support::child_process victim([&path] {
+    harness::child_process victim([&path] {
       cohort::file_store s(path);
       const std::string large(300000, 'v');
       for (;;) {
@@ -413,7 +413,7 @@ TEST_CASE("store: processes share a file while others are killed at random momen
     victim.send_signal(SIGKILL);
     CHECK(victim.wait() == 128 + SIGKILL);
   }
-  for (support::child_process& p : working) CHECK(p.wait() == 0);
+  for (harness::child_process& p : working) CHECK(p.wait() == 0);
   cohort::file_store s(path);
   const std::int64_t by_victims = s.add("victims", 0, soon());
   const std::int64_t total = s.add("total", 0, soon());

@@ -37,7 +37,7 @@ TEST_CASE("tcp_store: processes use it while others are killed at random moments
   constexpr int rounds = 400;
   tcp_store_options options;
   options.where = where;
-  std::vector<support::child_process> working;
+  std::vector<harness::child_process> working;
   for (int r = 0; r < survivors; ++r) {
     working.emplace_back([&options, r] {
       tcp_store s(options, soon());
@@ -51,7 +51,7 @@ TEST_CASE("tcp_store: processes use it while others are killed at random moments
     });
   }
   constexpr int victims = 12;
-  std::vector<support::child_process> doomed;
+  std::vector<harness::child_process> doomed;
   for (int v = 0; v < victims; ++v) {
     doomed.emplace_back([&options, v] {
       tcp_store s(options, soon());
@@ -70,12 +70,12 @@ TEST_CASE("tcp_store: processes use it while others are killed at random moments
   served.where = where;
   const tcp_store_server server(served);
   std::mt19937 random(13);
-  for (support::child_process& victim : doomed) {
+  for (harness::child_process& victim : doomed) {
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));  // the random moment of the kill
     victim.send_signal(SIGKILL);
     CHECK(victim.wait() == 128 + SIGKILL);
   }
-  for (support::child_process& p : working) CHECK(p.wait() == 0);
+  for (harness::child_process& p : working) CHECK(p.wait() == 0);
   tcp_store s = connect_to(server);
   const std::int64_t by_victims = s.add("victims", 0, soon());
   const std::int64_t total = s.add("total", 0, soon());
@@ -88,7 +88,7 @@ TEST_CASE("tcp_store: the server dies under its clients") {
   const endpoint where = unused();
   tcp_store_options options;
   options.where = where;
-  support::child_process server([&where] {
+  harness::child_process server([&where] {
     tcp_store_server_options served;
     served.where = where;
     const tcp_store_server it(served);

@@ -59,7 +59,7 @@ TEST_CASE("tcp_store: clients that are killed while they wait in queue_pop take 
   const endpoint where = unused();
   tcp_store_options options;
   options.where = where;
-  std::vector<support::child_process> doomed;  // forked before this process has a thread
+  std::vector<harness::child_process> doomed;  // forked before this process has a thread
   for (int i = 0; i < 4; ++i) {
     doomed.emplace_back([&options, i] {
       tcp_store s(options, soon());

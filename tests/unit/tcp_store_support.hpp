@@ -42,7 +42,7 @@ inline tcp_store_options client_of(const tcp_store_server& server) {
 }
 inline tcp_store connect_to(const tcp_store_server& server) { return tcp_store(client_of(server), soon()); }
 
-inline endpoint unused() { return {"127.0.0.1", static_cast<std::uint16_t>(support::free_port())}; }
+inline endpoint unused() { return {"127.0.0.1", static_cast<std::uint16_t>(harness::free_port())}; }
 
 /// A client that keeps no rules: bytes out, bytes in.
 class raw_client {

@@ -22,9 +22,9 @@
 #include <vector>
 
 using namespace cohort::transport;
-using support::shake_hands;
-using support::socket_pair;
-using support::tls_files;
+using harness::shake_hands;
+using harness::socket_pair;
+using harness::tls_files;
 
 namespace {
 

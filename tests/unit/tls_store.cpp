@@ -21,7 +21,7 @@
 #include <vector>
 
 using namespace store_test;
-using support::tls_files;
+using harness::tls_files;
 using tcp = boost::asio::ip::tcp;
 
 namespace {

@@ -62,7 +62,7 @@ TEST_CASE("tuning: written and read again it is the same") {
 }
 
 TEST_CASE("tuning: what is wrong is said with what could stand there") {
-  using support::contains;
+  using harness::contains;
   CHECK(contains(refusal_of("latency=3"), "latency=3: expected a time from 0 to 1 s with its unit, such as 3.5us"));
   CHECK(contains(refusal_of("latency=us"), "expected a time"));
   CHECK(contains(refusal_of("byte=-1ns"), "expected a time"));
@@ -86,9 +86,9 @@ TEST_CASE("tuning: a file is read, and named where it is wrong") {
   CHECK(read_tuning(path).costs->latency == doctest::Approx(7e-6));
   CHECK(read_tuning(path).algorithms == "all_gather=ring");
   REQUIRE(::write(file, "bite=1ns\n", 9) == 9);
-  CHECK(support::contains(refusal([&] { static_cast<void>(read_tuning(path)); }), std::string(path) + ": tuning: "));
+  CHECK(harness::contains(refusal([&] { static_cast<void>(read_tuning(path)); }), std::string(path) + ": tuning: "));
   REQUIRE(::ftruncate(file, 1 << 20) == 0);
-  CHECK(support::contains(refusal([&] { static_cast<void>(read_tuning(path)); }), "longer than a tuning can be"));
+  CHECK(harness::contains(refusal([&] { static_cast<void>(read_tuning(path)); }), "longer than a tuning can be"));
   ::close(file);
   ::unlink(path);
 }

@@ -13,7 +13,7 @@
 
 namespace {
 
-using support::contains;
+using harness::contains;
 
 using namespace cohort;
 using namespace cohort::transport;

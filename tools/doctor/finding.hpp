@@ -103,14 +103,15 @@ inline std::vector<finding> merged(const std::vector<finding>& all) {
              other.advice == each.advice;
     });
     if (same == result.end()) {
-      result.push_back(each);
+      const auto worse = std::find_if(result.begin(), result.end(),
+                                      [&each](const finding& other) { return other.level > each.level; });
+      result.insert(worse, each);
     } else {
       same->ranks.insert(same->ranks.end(), each.ranks.begin(), each.ranks.end());
       if (same->line.empty()) same->line = each.line;  // one of them may know what the others cannot
     }
   }
   for (finding& each : result) std::sort(each.ranks.begin(), each.ranks.end());
-  std::stable_sort(result.begin(), result.end(), [](const finding& a, const finding& b) { return a.level < b.level; });
   return result;
 }
 

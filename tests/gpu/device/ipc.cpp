@@ -216,7 +216,7 @@ struct everything {
     ipc_options o;
     o.on_device = device{0};
     auto ranks = co_await connect_ipc(world, o);
-    for (const std::size_t count : {1, 17, 1000, 65537}) co_await every_call(ranks, count);
+    for (const std::size_t count : {1U, 17U, 1000U, 65537U}) co_await every_call(ranks, count);
     co_await quantised<float8_blocks<>, float>(ranks, sum{}, false);
     co_await quantised<float8_blocks<float8_e5m2, 32>, bfloat16>(ranks, average{}, true);
     co_await cannot_be_shared(ranks);
