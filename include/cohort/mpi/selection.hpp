@@ -24,9 +24,12 @@ namespace cohort::detail {
                     i.operation == operation_kind::scan || i.operation == operation_kind::exclusive_scan);
     if (never) continue;
     if (i.operation == operation_kind::all_reduce) {
-      // Unchecked, against MPI_Iallreduce of Open MPI 4.1 and MPICH 4.0 (benchmarks/mpi_overhead.cpp): a schedule over
-      // messages takes as long or less at both ends, and more in between.
-      rows.push_back({i.operation, 131072, 2, true, algorithm::circulant});
+      // Unchecked, over the TCP of Open MPI 4.1 and MPICH 4.0: of two ranks a schedule over messages takes as long as
+      // MPI_Iallreduce or less but for some lengths, of more only where a vector is short (benchmarks/NOTES.md).
+      rows.push_back({i.operation, 8192, 3, false, algorithm::native});
+      rows.push_back({i.operation, 524288, 2, true, algorithm::circulant});
+      rows.push_back({i.operation, 524288, 2, false, algorithm::native});
+      rows.push_back({i.operation, 65536, 2, false, algorithm::recursive_doubling});
       rows.push_back({i.operation, 8192, 1, false, algorithm::native});
       continue;
     }
