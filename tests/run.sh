@@ -283,10 +283,12 @@ install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be
 # its precompiled headers without a cache: ccache would bring those of another clone.
 tsan_compiler=g++
 tsan_options=()
-if [ "$quick" = 0 ] && install_missing clang-19 libclang-rt-19-dev; then
+if [ "$quick" = 0 ] && install_missing clang-19 libclang-rt-19-dev && sanitizer_starts thread clang++-19; then
   tsan_compiler=clang++-19
   tsan_options=(-DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 fi
+
+under=()
 
 # What can start: an empty list is none of them.
 sanitized=()
