@@ -287,7 +287,6 @@ if [ "$quick" = 0 ] && install_missing clang-19 libclang-rt-19-dev && sanitizer_
   tsan_compiler=clang++-19
   tsan_options=(-DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 fi
-
 under=()
 
 # What can start: an empty list is none of them.

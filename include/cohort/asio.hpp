@@ -8,14 +8,17 @@
 #include <cohort/detail/asio_store_bridge.hpp>
 #include <cohort/operation.hpp>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
+#include <boost/asio/system_executor.hpp>
 
 #include <exception>
 #include <memory>
@@ -35,11 +38,18 @@ using completion_signature_t = typename completion_signature<T>::type;
 
 namespace detail {
 
+/// Where a handler without an executor of its own is called: on the io_context of its communicator. Nobody runs that of a
+/// communicator which has one to itself: there it is Asio's own default.
+inline boost::asio::any_io_executor executor_of(boost::asio::io_context* callers) {
+  if (callers == nullptr) return boost::asio::system_executor{};
+  return callers->get_executor();
+}
+
 /// An operation that a completion handler waits for. It owns itself from initiation to completion.
 template <class T, class Handler>
 class handed_over {
  public:
-  using executor_type = boost::asio::associated_executor_t<Handler>;
+  using executor_type = boost::asio::associated_executor_t<Handler, boost::asio::any_io_executor>;
   using work_type = std::decay_t<decltype(boost::asio::prefer(std::declval<executor_type>(),
                                                               boost::asio::execution::outstanding_work.tracked))>;
   using allocator_type =
@@ -49,7 +59,7 @@ class handed_over {
       : op_(std::move(op)),
         handler_(std::move(handler)),
         // The context that runs the handler stays at work until then.
-        work_(boost::asio::prefer(boost::asio::get_associated_executor(handler_),
+        work_(boost::asio::prefer(boost::asio::get_associated_executor(handler_, executor_of(op_.context())),
                                   boost::asio::execution::outstanding_work.tracked)) {}
 
   static void start(operation<T> op, Handler handler) {
@@ -87,7 +97,7 @@ class handed_over {
     allocator_type allocator(boost::asio::get_associated_allocator(handler));
     this->~handed_over();
     std::allocator_traits<allocator_type>::deallocate(allocator, this, 1);
-    const auto executor = boost::asio::get_associated_executor(handler);
+    const auto executor = boost::asio::get_associated_executor(handler, executor_of(op.context()));
     auto deliver = [handler = std::move(handler), op = std::move(op)]() mutable {
       deliver_outcome(op, std::move(handler));
     };

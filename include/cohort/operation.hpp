@@ -146,6 +146,7 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
       : handle_(std::exchange(other.handle_, nullptr)),
         value_(std::move(other.value_)),
         refusal_(std::exchange(other.refusal_, nullptr)),
+        context_(other.context_),
         taken_(other.taken_) {
     other.value_.reset();
   }
@@ -156,6 +157,7 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
       value_ = std::move(other.value_);
       other.value_.reset();
       refusal_ = std::exchange(other.refusal_, nullptr);
+      context_ = other.context_;
       taken_ = other.taken_;
     }
     return *this;
@@ -224,6 +226,9 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
   void on_complete(detail::resumption r) { handle_.promise().continue_with(r); }
   [[nodiscard]] transport::engine* engine() const noexcept { return handle_ ? &handle_.promise().engine() : nullptr; }
   [[nodiscard]] call* record() const noexcept { return handle_ ? &handle_.promise().record() : nullptr; }
+  /// The caller's io_context that its communicator is on, or nullptr.
+  [[nodiscard]] transport::callers_io context() const noexcept { return context_; }
+  void set_context(transport::callers_io callers) noexcept { context_ = callers; }
   /// Whether its outcome has been fetched.
   [[nodiscard]] bool taken() const noexcept { return taken_; }
   /// The outcome; the operation must be ready. Once only.
@@ -256,6 +261,7 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
   std::coroutine_handle<promise_type> handle_{};
   std::optional<detail::stored_t<T>> value_{};
   std::exception_ptr refusal_{};
+  transport::callers_io context_ = nullptr;
   bool taken_ = false;
 };
 

@@ -268,6 +268,39 @@ TEST_CASE("what is resumed when a handler stops an operation within a turn lets 
   }
 }
 
+TEST_CASE("a handler without an executor is called by who runs the io_context, also when nothing had to be waited for") {
+  for (const int n : {1, 2}) {
+    CAPTURE(n);
+    check_all(harness::run_ranks(n, [n](int rank) {
+      asio::io_context io;
+      const communicator<cpu> world = connect<cpu>(io);
+      const auto here = std::this_thread::get_id();
+      const std::vector<int> one(1);
+      bool inside_a_call = false;
+      int called = 0;
+      int elsewhere = 0;
+      const auto note = [&] {
+        ++called;
+        if (std::this_thread::get_id() != here || inside_a_call) ++elsewhere;
+      };
+      for (int i = 0; i < 20; ++i) {
+        world.barrier().wait();
+        // Of two ranks the second finds that the first is there already.
+        if (n == 2 && rank == 1) std::this_thread::sleep_for(10ms);
+        inside_a_call = true;
+        world.all_reduce(1, sum{})([&](std::exception_ptr, int) { note(); });
+        world.send(one, to{world.size()})([&](std::exception_ptr) { note(); });  // refused
+        inside_a_call = false;
+        io.restart();
+        while (called < 2 * (i + 1)) io.run_one_for(10s);
+      }
+      REQUIRE_RANK(called == 40);
+      REQUIRE_RANK(elsewhere == 0);
+      return 0;
+    }));
+  }
+}
+
 // A chain of handlers, each of which asks for a turn: the first turn that looks at the reactor runs what is left of them.
 // In the middle of that, `what` happens.
 void within_a_turn(asio::io_context& io, const communicator<cpu>& world, std::function<void()> what) {

@@ -38,9 +38,12 @@ class entry {
   entry& operator=(const entry&) = delete;
   ~entry() { innermost() = outer_; }
 
+  /// Where what runs this engine's turns runs, once it is known which engine the call is for.
+  [[nodiscard]] transport::callers_io context() const noexcept { return context_; }
   /// Whether this thread is alone in the engine of the call that it is making.
   [[nodiscard]] static bool into(transport::engine& e) noexcept {
     entry* const now = innermost();
+    if (now != nullptr) now->context_ = e.callers_context();
     if (now == nullptr || now->visit_) return !e.visitor().is_other_thread();
     return now->visit_.emplace(e.visitor()).alone();
   }
@@ -51,6 +54,7 @@ class entry {
     return now;
   }
   entry* outer_;
+  transport::callers_io context_ = nullptr;
   std::optional<visitor::visit> visit_{};
 };
 
@@ -58,11 +62,15 @@ class entry {
 template <class T, class Front>
 [[nodiscard]] operation<T> guarded(const Front& f) {
   const entry call;
-  try {
-    return f();
-  } catch (...) {
-    return operation<T>::refused(std::current_exception());
-  }
+  operation<T> started = [&f]() -> operation<T> {
+    try {
+      return f();
+    } catch (...) {
+      return operation<T>::refused(std::current_exception());
+    }
+  }();
+  started.set_context(call.context());
+  return started;
 }
 
 /// What does not depend on the backend.

@@ -21,11 +21,18 @@
 #include <unordered_map>
 #include <vector>
 
+namespace boost::asio {
+class io_context;  // a name only: what needs no Asio includes none
+}
+
 namespace cohort::detail {
 class inbox;
 }
 
 namespace cohort::transport {
+
+/// Where a caller takes turns. A name for the pointer too: clang-format 14 takes one in operation.hpp for a product.
+using callers_io = boost::asio::io_context*;
 
 class engine : public std::enable_shared_from_this<engine> {
  public:
@@ -39,6 +46,8 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] virtual std::string host() const { return {}; }
+  /// The caller's io_context, in whose handlers this engine takes its turns; nullptr: whoever waits takes them.
+  [[nodiscard]] callers_io callers_context() const noexcept { return callers_context_; }
 
   // --- who may use it: the process that made it, one thread at a time
   /// This process is a child of the one that joined the world: what it has are copies.
@@ -137,6 +146,7 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] bool something_ready() const noexcept { return ready_head_ < ready_.size(); }
   bool run_ready();
   bool attend();
+  void take_turns_in(callers_io callers) noexcept { callers_context_ = callers; }
   /// The next turn looks at the clock, also if it moves something.
   void look_at_clock() noexcept { turns_ = turns_a_clock - 1; }
 
@@ -160,6 +170,7 @@ class engine : public std::enable_shared_from_this<engine> {
 
   detail::home_process home_{};
   detail::visitor visitor_{};
+  callers_io callers_context_ = nullptr;
   int rank_;
   int size_;
   std::vector<resumption> ready_{};

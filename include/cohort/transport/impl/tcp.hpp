@@ -18,6 +18,7 @@ inline tcp_transport::tcp_transport(tcp_settings s, boost::asio::io_context* io)
       acceptor_(*io_),
       deadline_timer_(*io_) {
   if (own_io_) work_.emplace(own_io_->get_executor());
+  take_turns_in(io);
   tcp_monitor::settings m;
   m.rank = settings_.rank;
   m.size = settings_.size;
