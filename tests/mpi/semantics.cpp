@@ -4,6 +4,8 @@
 // Run by mpirun with the name of a part; each rank checks what it sees and says what is wrong.
 #include "parts.hpp"
 
+#include <cohort/mpi/selection.hpp>
+
 #include <dirent.h>
 
 #include <algorithm>
@@ -449,7 +451,28 @@ task<> in_memory(world_type world) {
   expect(small == std::vector<int>(3, half.size()), "the sum of a group");
 }
 
+/// What MPI cannot carry out goes as it would without MPI; between two ranks also by what is fastest over it.
+task<> selection(world_type) {
+  using cohort::collective::algorithm;
+  const auto over_mpi = cohort::detail::mpi_selection(cohort::transport::native_check::never);
+  const auto chosen = [](const auto& table, std::size_t bytes, int ranks, bool commutative, bool native) {
+    return table.choose(cohort::operation_kind::all_reduce, bytes, ranks, commutative, {.native = native});
+  };
+  for (int i = 0; i < 16; ++i) {
+    const int ranks = 2 + i / 2;
+    for (std::size_t bytes = 8; bytes <= std::size_t{64} << 20; bytes *= 2) {
+      const algorithm usual = chosen(cohort::collective::selection_table{}, bytes, ranks, i % 2 == 0, false);
+      const bool faster = ranks == 2 && bytes >= 65536 && bytes < 524288;
+      expect(chosen(over_mpi, bytes, ranks, i % 2 == 0, false) == (faster ? algorithm::recursive_doubling : usual),
+             "the usual algorithm where MPI has none");
+    }
+  }
+  expect(chosen(over_mpi, 1 << 20, 4, true, true) == algorithm::native, "MPI's own of four ranks");
+  co_return;
+}
+
 const part parts[] = {
+    {"selection", selection},
     {"different_operations", different_operations},
     {"different_counts_by_native", different_counts_by_native},
     {"different_functors_by_native", different_functors_by_native},

@@ -5,6 +5,7 @@
 #include <cohort/collective/select.hpp>
 #include <cohort/mpi/endpoint.hpp>
 
+#include <algorithm>
 #include <vector>
 
 namespace cohort::detail {
@@ -27,8 +28,13 @@ namespace cohort::detail {
       // Unchecked, over the TCP of Open MPI 4.1 and MPICH 4.0: of two ranks a schedule over messages takes as long as
       // MPI_Iallreduce or less but for some lengths, of more only where a vector is short (benchmarks/NOTES.md).
       rows.push_back({i.operation, 8192, 3, false, algorithm::native});
+      for (collective::selection_row row : collective::default_selection) {  // more than two ranks, and not MPI's to do
+        row.min_ranks = std::max(row.min_ranks, 3);
+        if (row.operation == i.operation) rows.push_back(row);
+      }
       rows.push_back({i.operation, 524288, 2, true, algorithm::circulant});
       rows.push_back({i.operation, 524288, 2, false, algorithm::native});
+      rows.push_back({i.operation, 524288, 2, false, algorithm::halving_doubling});
       rows.push_back({i.operation, 65536, 2, false, algorithm::recursive_doubling});
       rows.push_back({i.operation, 8192, 1, false, algorithm::native});
       continue;
