@@ -170,7 +170,7 @@ TEST_CASE("a ring carries every byte once and in order") {
           rest[n++] = {p.data + to_skip, p.bytes - to_skip};
           to_skip = 0;
         }
-        const std::size_t done = writer.write({rest, n});
+        const std::size_t done = writer.write({rest, n}).bytes;
         if (done == 0) std::this_thread::yield();
         skip += done;
         left -= done;
@@ -212,9 +212,10 @@ TEST_CASE("short writes, some of them read in parts, arrive once and in order") 
       const std::size_t most = dice() % 64 == 0 ? 5000 : 70;
       bytes.resize(std::min<std::size_t>(1 + dice() % most, total - sent));
       for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_at(sent + i);
-      const std::size_t half = dice() % (bytes.size() + 1);
+      const std::size_t any = dice() % (bytes.size() + 1);
+      const std::size_t half = dice() % 2 == 0 ? any : any / 8 * 8;  // headers are of whole words
       const piece from[2] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
-      const std::size_t done = writer.write(from);
+      const std::size_t done = writer.write(from).bytes;
       sent += done;
       const bool waits = done < bytes.size() || dice() % 4 != 0;
       while (waits && writer.head().read.load(std::memory_order_relaxed) + dice() % 200 < sent)
@@ -234,6 +235,13 @@ TEST_CASE("short writes, some of them read in parts, arrive once and in order") 
     const std::size_t asked = dice() % sizeof a;
     const std::size_t there = reader.peek({a, asked});
     for (std::size_t i = 0; i < std::min(asked, there); ++i) wrong += a[i] != byte_at(received + i) ? 1U : 0U;
+    if (asked <= there && dice() % 2 == 0) {
+      const std::size_t behind = std::min<std::size_t>(dice() % sizeof b, there - asked);
+      reader.take(asked, {b, behind});
+      received += asked;
+      for (std::size_t i = 0; i < behind; ++i) wrong += b[i] != byte_at(received++) ? 1U : 0U;
+      continue;
+    }
     const piece into[2] = {{a, dice() % sizeof a}, {b, 1 + dice() % (sizeof b - 1)}};
     const std::size_t n = reader.read(into);
     for (std::size_t i = 0; i < n; ++i) {
@@ -255,5 +263,5 @@ TEST_CASE("positions that cannot be do not lead out of the ring") {
   const piece all{into.data(), into.size()};
   CHECK(reader.read({&all, 1}) <= ring::capacity);
   reader.head().read.store(~std::uint64_t{0});
-  CHECK(writer.write({&all, 1}) <= ring::capacity);
+  CHECK(writer.write({&all, 1}).bytes <= ring::capacity);
 }

@@ -84,14 +84,27 @@ class front_base {
   [[nodiscard]] int size() const noexcept { return group_ ? group_->size() : 0; }
 
   /// The call can be made at all: the communicator is open, this process is in it, nothing has failed.
-  void require_open(operation_kind kind) const;
+  void require_open(operation_kind kind) const {
+    if (!group_) refuse_entry(kind, errc::closed);
+    transport::engine& e = group_->engine();
+    if (e.forked()) refuse_entry(kind, errc::forked);
+    if (!entry::into(e)) refuse_entry(kind, errc::concurrent_use);
+    if (!group_->is_member()) refuse_entry(kind, errc::not_a_member);
+    if (group_->failure()) refuse_failed(kind);
+  }
 
   [[noreturn]] void refuse(errc code, operation_kind kind, const std::string& text, int culprit = -1) const;
   [[noreturn]] void refuse(operation_kind kind, const std::string& text) const;
 
-  void check_root(operation_kind kind, root r) const;
-  void check_peer(operation_kind kind, const char* role, int peer) const;
-  void check_tag(operation_kind kind, tag t) const;
+  void check_root(operation_kind kind, root r) const {
+    if (r.rank < 0 || r.rank >= size()) refuse_rank(kind, "root", r.rank);
+  }
+  void check_peer(operation_kind kind, const char* role, int peer) const {
+    if (peer < 0 || peer >= size()) refuse_rank(kind, role, peer);
+  }
+  void check_tag(operation_kind kind, tag t) const {
+    if (t.value < 0) refuse_tag(kind, t);
+  }
   /// `found` elements where `expected` are needed; `why` says where the number comes from: words, or a function that
   /// makes them, as only a refusal needs them.
   template <class Why>
@@ -109,7 +122,9 @@ class front_base {
   /// n blocks of one size in a buffer of `found` elements; gives the size of a block.
   [[nodiscard]] std::size_t divide(operation_kind kind, const char* buffer, std::size_t found,
                                    const char* uneven) const;
-  void check_null(operation_kind kind, const char* buffer, const void* data, std::size_t count) const;
+  void check_null(operation_kind kind, const char* buffer, const void* data, std::size_t count) const {
+    if (data == nullptr && count > 0) refuse_null(kind, buffer, count);
+  }
   void check_overlap(operation_kind kind, const void* in, const void* out, std::size_t in_bytes, std::size_t out_bytes,
                      bool same_start_allowed) const;
 
@@ -131,6 +146,12 @@ class front_base {
                                           std::uint64_t count) const;
 
  private:
+  // What is said of a mistake is apart from where it is looked for, which every call passes.
+  [[noreturn, gnu::cold]] void refuse_entry(operation_kind kind, errc why) const;
+  [[noreturn, gnu::cold]] void refuse_failed(operation_kind kind) const;
+  [[noreturn, gnu::cold]] void refuse_rank(operation_kind kind, const char* role, int rank) const;
+  [[noreturn, gnu::cold]] void refuse_tag(operation_kind kind, tag t) const;
+  [[noreturn, gnu::cold]] void refuse_null(operation_kind kind, const char* buffer, std::size_t count) const;
   [[noreturn]] void refuse_count(operation_kind kind, const char* buffer, std::size_t found, std::size_t expected,
                                  const std::string& reason) const;
   // One grouping whatever the size of the vector is what the schedules have, and shared memory has not.

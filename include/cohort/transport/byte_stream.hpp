@@ -27,6 +27,8 @@ class byte_stream {
   virtual std::size_t receive(std::span<const piece> into, boost::system::error_code& failure) = 0;
   /// Copies the next bytes and leaves them there; says how many there are, also beyond these. 0 where it cannot tell.
   [[nodiscard]] virtual std::size_t peek(std::span<std::byte>) const noexcept { return 0; }
+  /// Takes `seen` bytes that were peeked at off the front, and those of `into` behind them. Needs: all of them are there.
+  virtual void take(std::size_t, const piece&) noexcept {}
   virtual void close() noexcept = 0;
 
   /// Messages longer than this are announced first, so that they cost the receiver no memory.

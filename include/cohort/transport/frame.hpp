@@ -35,10 +35,10 @@ struct frame {
 
   [[nodiscard]] bytes_type encode() const noexcept {
     bytes_type b{};
-    b[0] = static_cast<unsigned char>(kind);
-    b[1] = header.tagged ? 1 : 0;
-    detail::put_little(&b[2], places);
-    detail::put_little(&b[4], header.sequence);
+    // In one go: who reads all of it soon need not wait for four writes of parts.
+    const std::uint64_t first = std::uint64_t{static_cast<std::uint8_t>(kind)} | std::uint64_t{header.tagged} << 8 |
+                                std::uint64_t{places} << 16 | std::uint64_t{header.sequence} << 32;
+    detail::put_little(&b[0], first);
     detail::put_little(&b[8], header.context);
     detail::put_little(&b[16], header.bytes);
     detail::put_little(&b[24], ticket);

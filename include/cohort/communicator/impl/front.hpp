@@ -23,18 +23,19 @@ COHORT_DECL void add_option(call::options& o, const timeout& t) {
   o.timeout = t.after;
 }
 
-COHORT_DECL void front_base::require_open(operation_kind kind) const {
-  if (!group_)
+COHORT_DECL void front_base::refuse_entry(operation_kind kind, errc why) const {
+  if (why == errc::closed) {
     throw error(errc::closed, std::string{name(kind)} + ": this communicator was moved from or never connected");
-  transport::engine& e = group_->engine();
-  if (e.forked()) refuse(errc::forked, kind, e.misuse_text());
-  if (!entry::into(e)) refuse(errc::concurrent_use, kind, e.misuse_text());
-  if (!group_->is_member()) {
-    refuse(errc::not_a_member, kind, "this process is not in the communicator: ask is_member() before the call");
   }
-  if (const auto& f = group_->failure()) {
-    refuse(f->code, kind, "the communicator has failed and takes no more calls; first cause: " + f->text, f->culprit);
+  if (why == errc::not_a_member) {
+    refuse(why, kind, "this process is not in the communicator: ask is_member() before the call");
   }
+  refuse(why, kind, group_->engine().misuse_text());
+}
+
+COHORT_DECL void front_base::refuse_failed(operation_kind kind) const {
+  const transport::fault& f = *group_->failure();
+  refuse(f.code, kind, "the communicator has failed and takes no more calls; first cause: " + f.text, f.culprit);
 }
 
 COHORT_DECL void front_base::refuse(errc code, operation_kind kind, const std::string& text, int culprit) const {
@@ -53,21 +54,16 @@ COHORT_DECL void front_base::refuse(operation_kind kind, const std::string& text
   refuse(errc::invalid_argument, kind, text);
 }
 
-COHORT_DECL void front_base::check_root(operation_kind kind, root r) const {
-  if (r.rank < 0 || r.rank >= size()) {
-    refuse(kind, "root " + std::to_string(r.rank) + ": expected 0.." + std::to_string(size() - 1));
-  }
+COHORT_DECL void front_base::refuse_rank(operation_kind kind, const char* role, int rank) const {
+  refuse(kind, std::string{role} + " " + std::to_string(rank) + ": expected 0.." + std::to_string(size() - 1));
 }
 
-COHORT_DECL void front_base::check_peer(operation_kind kind, const char* role, int peer) const {
-  if (peer < 0 || peer >= size()) {
-    refuse(kind, std::string{role} + " " + std::to_string(peer) + ": expected 0.." + std::to_string(size() - 1));
-  }
+COHORT_DECL void front_base::refuse_tag(operation_kind kind, tag t) const {
+  refuse(kind, "tag " + std::to_string(t.value) + ": expected 0.." + std::to_string(std::numeric_limits<int>::max()));
 }
 
-COHORT_DECL void front_base::check_tag(operation_kind kind, tag t) const {
-  if (t.value < 0)
-    refuse(kind, "tag " + std::to_string(t.value) + ": expected 0.." + std::to_string(std::numeric_limits<int>::max()));
+COHORT_DECL void front_base::refuse_null(operation_kind kind, const char* buffer, std::size_t count) const {
+  refuse(kind, std::string{buffer} + " is a null pointer with " + std::to_string(count) + " elements");
 }
 
 COHORT_DECL std::size_t front_base::divide(operation_kind kind, const char* buffer, std::size_t found,
@@ -84,13 +80,6 @@ COHORT_DECL void front_base::refuse_count(operation_kind kind, const char* buffe
                                           std::size_t expected, const std::string& reason) const {
   refuse(kind, std::string{buffer} + " has " + std::to_string(found) + " elements, expected " +
                    std::to_string(expected) + " = " + reason);
-}
-
-COHORT_DECL void front_base::check_null(operation_kind kind, const char* buffer, const void* data,
-                                        std::size_t count) const {
-  if (data == nullptr && count > 0) {
-    refuse(kind, std::string{buffer} + " is a null pointer with " + std::to_string(count) + " elements");
-  }
 }
 
 COHORT_DECL void front_base::check_overlap(operation_kind kind, const void* in, const void* out, std::size_t in_bytes,

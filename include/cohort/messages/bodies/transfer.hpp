@@ -128,7 +128,11 @@ operation<received> receive(cohort::detail::ticket t, const end& what) {
       auto& transport = static_cast<Transport&>(g.engine());
       transport::envelope came;
       if (transport.receive_now(g.world_rank(what.peer), header_of(g, t.signature, what), what.bytes, came)) {
-        return operation<received>::completed(outcome(g, came, what.element_bytes));
+        received result;
+        result.source = what.peer;
+        result.tag = what.tag;
+        result.count = static_cast<std::size_t>(came.bytes) / what.element_bytes;
+        return operation<received>::completed(result);
       }
     }
   }

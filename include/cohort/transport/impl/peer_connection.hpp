@@ -60,17 +60,16 @@ inline std::size_t peer_connection::write_first(const frame::bytes_type& header,
 inline bool peer_connection::send_now(const envelope& header, const piece& payload) {
   constexpr std::size_t most_copied = std::size_t{16} << 10;
   if (has_output() || payload.bytes > most_copied || !may_send_early(payload.bytes)) return false;
-  frame f;
-  f.kind = frame_kind::message;
-  f.header = header;
-  outgoing rest;
-  rest.header = f.encode();
-  rest.total = frame::size + payload.bytes;
+  const frame::bytes_type encoded = frame{frame_kind::message, 0, 0, header}.encode();
   boost::system::error_code failure;
-  rest.sent = write_first(rest.header, payload, failure);
-  if (failure || rest.sent == 0) return false;
+  const std::size_t sent = write_first(encoded, payload, failure);
+  if (failure || sent == 0) return false;
   credit_ -= cost_of(payload.bytes);
-  if (rest.sent == rest.total) return true;
+  if (sent == frame::size + payload.bytes) return true;
+  outgoing rest;
+  rest.header = encoded;
+  rest.total = frame::size + payload.bytes;
+  rest.sent = sent;
   rest.own.assign(payload.data, payload.data + payload.bytes);
   queue_.push_back(std::move(rest));
   return true;

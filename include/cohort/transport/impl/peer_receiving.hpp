@@ -17,9 +17,7 @@ inline bool peer_connection::receive_now(const envelope& expected, const piece& 
     return false;
   }
   const auto bytes = static_cast<std::size_t>(f.header.bytes);
-  const piece parts[2] = {{reinterpret_cast<std::byte*>(header), frame::size}, {into.data, bytes}};
-  boost::system::error_code failure;
-  (void)stream_->receive({parts, bytes > 0 ? std::size_t{2} : std::size_t{1}}, failure);  // of memory: all of it
+  stream_->take(frame::size, {into.data, bytes});
   came = f.header;
   came.source = peer_;
   return_credit(bytes);

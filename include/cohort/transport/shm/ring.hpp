@@ -57,29 +57,37 @@ class ring {
   [[nodiscard]] const shared_segment& memory() const noexcept { return memory_; }
   [[nodiscard]] ring_head& head() const noexcept { return *head_; }
 
+  struct outcome {
+    std::size_t bytes;  ///< that were written
+    bool all;
+  };
   /// Writer: as much as there is room for.
-  std::size_t write(std::span<const piece> from) noexcept {
+  outcome write(std::span<const piece> from) noexcept {
+    std::size_t wanted = 0;
+    std::size_t odd = 0;  // not 0 where one begins within a word
+    for (const piece& p : from) {
+      odd |= wanted;
+      wanted += p.bytes;
+    }
     const std::uint64_t at = written_;
     std::size_t room = capacity - static_cast<std::size_t>(at - read_);
-    std::size_t wanted = 0;
-    for (const piece& p : from) wanted += p.bytes;
     if (room < wanted) {
       read_ = bounded(head_->read.load(std::memory_order_acquire), at);
       room = capacity - static_cast<std::size_t>(at - read_);
     }
     const std::size_t start = static_cast<std::size_t>(at % capacity);
+    if (wanted <= ring_head::beside && std::min(room, capacity - start) >= ring_head::beside && odd % word_bytes == 0) {
+      if (wanted > 0) write_beside(start, from, wanted);
+      return {wanted, true};
+    }
     if (wanted <= std::min({room, part_bytes, capacity - start})) {  // in one go: most messages
       std::byte* to = bytes_ + start;
       for (const piece& p : from) {
         std::memcpy(to, p.data, p.bytes);
         to += p.bytes;
       }
-      if (wanted > ring_head::beside) {
-        publish(at + wanted);
-      } else if (wanted > 0) {
-        publish_beside(start, wanted);
-      }
-      return wanted;
+      if (wanted > 0) publish(at + wanted);
+      return {wanted, true};
     }
     std::size_t done = 0;
     std::size_t told = 0;
@@ -98,7 +106,7 @@ class ring {
       }
     }
     if (done > told) publish(at + done);
-    return done;
+    return {done, done == wanted};
   }
   [[nodiscard]] std::size_t room() noexcept {
     read_ = bounded(head_->read.load(std::memory_order_acquire), written_);
@@ -113,6 +121,12 @@ class ring {
     const std::size_t there = available(into.size());
     copy(read_, into.data(), std::min(there, into.size()));
     return there;
+  }
+  /// Reader: takes `seen` bytes that it has peeked at, and those of `into` behind them; all of them are there.
+  void take(std::size_t seen, const piece& into) noexcept {
+    copy(read_ + seen, into.data, into.bytes);
+    read_ += seen + into.bytes;
+    head_->read.store(read_, std::memory_order_release);
   }
   /// Reader: as much as has come and fits.
   std::size_t read(std::span<const piece> into) noexcept {
@@ -132,6 +146,7 @@ class ring {
 
  private:
   static constexpr std::size_t part_bytes = std::size_t{32} << 10;
+  static constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
   [[nodiscard]] static std::uint64_t bounded(std::uint64_t read, std::uint64_t written) noexcept {
     return written - read <= capacity ? read : written - capacity;
@@ -164,7 +179,10 @@ class ring {
   void copy(std::uint64_t at, std::byte* into, std::size_t bytes) const noexcept {
     if (bytes == 0) return;
     if (beside_ > 0 && end_ - at <= beside_) {
-      std::memcpy(into, last_ + (beside_ - (end_ - at)), bytes);
+      const std::byte* const from = last_ + (beside_ - (end_ - at));
+      std::size_t done = 0;
+      for (; done + word_bytes <= bytes; done += word_bytes) std::memcpy(into + done, from + done, word_bytes);
+      for (; done < bytes; ++done) into[done] = from[done];
       return;
     }
     const std::size_t start = static_cast<std::size_t>(at % capacity);
@@ -176,16 +194,28 @@ class ring {
     written_ = position;
     head_->written.store(ring_head::word(position, 0), std::memory_order_release);
   }
-  void publish_beside(std::size_t start, std::size_t bytes) noexcept {
-    std::uint64_t now[ring_head::words];
-    if (start + sizeof now <= capacity) {
-      std::memcpy(now, bytes_ + start, sizeof now);  // whatever comes behind them
-    } else {
-      std::memset(now, 0, sizeof now);
-      std::memcpy(now, bytes_ + start, bytes);
-    }
+  /// A short write, in the ring and beside the word. There is room for as much as may stand beside it. Word by word, as
+  /// what has just been written in words is read at once only in words: a wider read waits for the writes.
+  void write_beside(std::size_t start, std::span<const piece> from, std::size_t bytes) noexcept {
     head_->written.store(ring_head::word(written_, 0), std::memory_order_relaxed);  // nothing stands there meanwhile
-    for (std::size_t i = 0; i < ring_head::words; ++i) head_->last[i].store(now[i], std::memory_order_release);
+    std::byte* to = bytes_ + start;
+    std::atomic<std::uint64_t>* beside = head_->last;
+    std::uint64_t word = 0;
+    for (const piece& p : from) {
+      const std::byte* const whole = p.data + p.bytes / word_bytes * word_bytes;
+      for (const std::byte* data = p.data; data != whole; data += word_bytes) {
+        std::memcpy(&word, data, word_bytes);
+        std::memcpy(to, &word, word_bytes);
+        beside++->store(word, std::memory_order_release);
+        to += word_bytes;
+      }
+    }
+    if (const std::size_t rest = bytes % word_bytes; rest > 0) {  // of the last one
+      word = 0;
+      std::memcpy(&word, from.back().data + (from.back().bytes - rest), rest);
+      std::memcpy(to, &word, word_bytes);
+      beside->store(word, std::memory_order_release);
+    }
     written_ += bytes;
     head_->written.store(ring_head::word(written_, bytes), std::memory_order_release);
   }

@@ -30,24 +30,23 @@ class shm_stream final : public byte_stream {
 
   std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
     if (!out_ && !open_out(failure)) return 0;
-    const std::size_t sent = out_.write(from);
-    std::size_t wanted = 0;
-    for (const piece& p : from) wanted += p.bytes;
+    const ring::outcome sent = out_.write(from);
     // Where it must be waited for, somebody has to say that there is room, be it this rank.
-    if (sent < wanted && room(1) > 0 && here_->sleeps()) here_->ring(here_->rank());
+    if (!sent.all && room(1) > 0 && here_->sleeps()) here_->ring(here_->rank());
     wake();
-    return sent;
+    return sent.bytes;
   }
   std::size_t receive(std::span<const piece> into, boost::system::error_code&) override {
     if (!in_) return 0;
     const std::size_t got = in_.read(into);
-    if (got > 0 && in_.head().full.load(std::memory_order_relaxed) != 0) {
-      in_.head().full.store(0, std::memory_order_relaxed);
-      wake();
-    }
+    if (got > 0) made_room();
     return got;
   }
   [[nodiscard]] std::size_t peek(std::span<std::byte> into) const noexcept override { return in_ ? in_.peek(into) : 0; }
+  void take(std::size_t seen, const piece& into) noexcept override {
+    in_.take(seen, into);
+    made_room();
+  }
   void close() noexcept override {}
 
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{64} << 10; }
@@ -111,6 +110,11 @@ class shm_stream final : public byte_stream {
       failure.assign(ENOMEM, boost::system::system_category());
       return false;
     }
+  }
+  void made_room() noexcept {
+    if (in_.head().full.load(std::memory_order_relaxed) == 0) return;
+    in_.head().full.store(0, std::memory_order_relaxed);
+    wake();
   }
   void wake() noexcept {
     here_->written();
