@@ -126,7 +126,12 @@ class front_base {
     if (data == nullptr && count > 0) refuse_null(kind, buffer, count);
   }
   void check_overlap(operation_kind kind, const void* in, const void* out, std::size_t in_bytes, std::size_t out_bytes,
-                     bool same_start_allowed) const;
+                     bool same_start_allowed) const {
+    const auto a = reinterpret_cast<std::uintptr_t>(in);
+    const auto b = reinterpret_cast<std::uintptr_t>(out);
+    if (in_bytes == 0 || out_bytes == 0 || a + in_bytes <= b || b + out_bytes <= a) return;
+    if (!same_start_allowed || a != b) refuse_overlap(kind);
+  }
 
   [[nodiscard]] collective::algorithm choose(operation_kind kind, std::size_t bytes) const;
   /// Of a reduction. A library of its own combines in an order that nobody promises, and cannot be told of exceptions.
@@ -151,6 +156,7 @@ class front_base {
   [[noreturn, gnu::cold]] void refuse_failed(operation_kind kind) const;
   [[noreturn, gnu::cold]] void refuse_rank(operation_kind kind, const char* role, int rank) const;
   [[noreturn, gnu::cold]] void refuse_tag(operation_kind kind, tag t) const;
+  [[noreturn, gnu::cold]] void refuse_overlap(operation_kind kind) const;
   [[noreturn, gnu::cold]] void refuse_null(operation_kind kind, const char* buffer, std::size_t count) const;
   [[noreturn]] void refuse_count(operation_kind kind, const char* buffer, std::size_t found, std::size_t expected,
                                  const std::string& reason) const;

@@ -35,7 +35,10 @@ class reduction_calls {
     check_output<Buffer>();
     using T = buffer_element_t<std::remove_reference_t<Buffer>>;
     return guarded<void>([&]() -> operation<> {
+      constexpr auto kind = operation_kind::all_reduce;
       const auto elements = view(inout);
+      calls().require_open(kind);
+      calls().check_null(kind, "inout", elements.data(), elements.size());
       return start_all_reduce<T>(elements.data(), elements.data(), elements.size(), std::move(op),
                                  options_of(options...));
     });
@@ -191,12 +194,11 @@ class reduction_calls {
     return calls().enter(s, std::move(o));
   }
 
+  /// Needs: what the caller gave has been checked
   template <class T, class Op>
   operation<> start_all_reduce(const T* in, T* out, std::size_t count, Op op, call::options o) const {
     check_reduction<Op, T>();
     constexpr auto kind = operation_kind::all_reduce;
-    calls().require_open(kind);
-    calls().check_null(kind, "inout", out, count);
     if (calls().alone(o)) {
       combine_alone<T>(in, out, count, op);
       return operation<>::completed({});

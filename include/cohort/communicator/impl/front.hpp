@@ -82,12 +82,7 @@ COHORT_DECL void front_base::refuse_count(operation_kind kind, const char* buffe
                    std::to_string(expected) + " = " + reason);
 }
 
-COHORT_DECL void front_base::check_overlap(operation_kind kind, const void* in, const void* out, std::size_t in_bytes,
-                                           std::size_t out_bytes, bool same_start_allowed) const {
-  const auto a = reinterpret_cast<std::uintptr_t>(in);
-  const auto b = reinterpret_cast<std::uintptr_t>(out);
-  if (in_bytes == 0 || out_bytes == 0 || a + in_bytes <= b || b + out_bytes <= a) return;
-  if (same_start_allowed && a == b) return;
+COHORT_DECL void front_base::refuse_overlap(operation_kind kind) const {
   refuse(kind, "input and output overlap in part: pass disjoint buffers, or use the in-place form");
 }
 

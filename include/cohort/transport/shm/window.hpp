@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -62,7 +63,9 @@ class shm_window {
         slot_bytes_(slot_bytes_for(size)),
         parts_(static_cast<std::size_t>(size)),
         left_(static_cast<std::size_t>(size), 0),
-        agreed_(static_cast<std::size_t>(size), 0) {}
+        agreed_(static_cast<std::size_t>(size), 0) {
+    watched_.reserve(static_cast<std::size_t>(size));
+  }
 
   /// Makes this rank's part.
   ///
@@ -80,7 +83,7 @@ class shm_window {
     p.memory = shared_segment::adopt(std::move(fd), part_bytes());
     p.head = reinterpret_cast<window_head*>(p.memory.data());
   }
-  void watch_sleep(int r, const shared_word& asleep) noexcept { parts_[static_cast<std::size_t>(r)].asleep = &asleep; }
+  void watch_sleep(int r, const shared_word& asleep) noexcept { watched_.push_back({r, &asleep}); }
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
@@ -94,7 +97,12 @@ class shm_window {
     return parts_[static_cast<std::size_t>(r)].memory.data() + head_bytes + (step % 2) * slot_bytes_;
   }
   [[nodiscard]] bool has_part(int r) const noexcept { return parts_[static_cast<std::size_t>(r)].head != nullptr; }
-  [[nodiscard]] const shared_word* asleep(int r) const noexcept { return parts_[static_cast<std::size_t>(r)].asleep; }
+  /// A rank that may sleep, and the word that says whether it does.
+  struct sleeper {
+    int rank;
+    const shared_word* asleep;
+  };
+  [[nodiscard]] std::span<const sleeper> watched() const noexcept { return watched_; }
 
   // --- the operations of this rank take turns, in the order of their calls
   bool busy = false;
@@ -127,7 +135,6 @@ class shm_window {
   struct part {
     shared_segment memory{};
     window_head* head = nullptr;
-    const shared_word* asleep = nullptr;
   };
   [[nodiscard]] std::size_t part_bytes() const noexcept { return head_bytes + 2 * slot_bytes_; }
 
@@ -136,6 +143,7 @@ class shm_window {
   std::uint64_t mask_;  // 2 * ahead() - 1
   std::size_t slot_bytes_;
   std::vector<part> parts_;
+  std::vector<sleeper> watched_{};
   std::vector<std::uint32_t> left_;
   std::vector<std::uint64_t> agreed_;
   past own_[window_head::kept]{};

@@ -141,13 +141,11 @@ class window_step {
   void wake() noexcept {
     neighbours& all = *transport_->host_ranks();
     all.written();
-    for (int k = 0; k < window_->size(); ++k) {
-      const shared_word* const asleep = window_->asleep(k);
-      if (asleep == nullptr) continue;
-      const std::uint32_t waits_for = asleep->load(std::memory_order_relaxed);
+    for (const shm_window::sleeper& other : window_->watched()) {
+      const std::uint32_t waits_for = other.asleep->load(std::memory_order_relaxed);
       if (waits_for == host_desk::awake) continue;
       if (waits_for == host_desk::for_anything || waits_for == host_desk::for_window_of(transport_->rank())) {
-        all.ring(group_->world_rank(k));
+        all.ring(group_->world_rank(other.rank));
       }
     }
   }
