@@ -151,6 +151,7 @@ TEST_CASE("cost model: the closed forms are what the schedules cost") {
       });
       check(all_to_all, algorithm::bruck, n, p, whole * p, [&](int r) { return bruck_all_to_all{p, r}; });
       check(scan, algorithm::recursive_doubling, n, p, whole, [&](int r) { return recursive_doubling_scan{p, r}; });
+      check(scan, algorithm::chain, n, p, whole, [&](int r) { return chain_scan{p, r, links}; });
     }
   }
 }

@@ -92,6 +92,8 @@ static_assert(balanced(count_all(13, [](int r) { return bruck_all_to_all{13, r};
 static_assert(balanced(count_all(13, [](int r) { return binomial_gather{13, r, 4}; })));
 static_assert(balanced(count_all(13, [](int r) { return binomial_scatter{13, r, 4}; })));
 static_assert(balanced(count_all(13, [](int r) { return recursive_doubling_exclusive_scan{13, r}; })));
+static_assert(balanced(count_all(13, [](int r) { return chain_scan{13, r, 6}; })));
+static_assert(balanced(count_all(13, [](int r) { return chain_exclusive_scan{13, r, 6}; })));
 static_assert(count_all(13, [](int r) { return binomial_reduce{13, r, 4}; }).blocks_combined == 12);
 
 }  // namespace
@@ -140,4 +142,6 @@ TEST_CASE("a rank alone sends nothing, and copies its own block where there is o
   alone(pairwise_all_to_all{1, 0}, 1);
   alone(recursive_doubling_scan{1, 0}, 0);
   alone(recursive_doubling_exclusive_scan{1, 0}, 0);
+  alone(chain_scan{1, 0, 3}, 0);
+  alone(chain_exclusive_scan{1, 0, 3}, 0);
 }

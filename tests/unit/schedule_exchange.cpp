@@ -184,3 +184,43 @@ TEST_CASE("exclusive_scan: operands of the ranks below each, in rank order; rank
     }
   }
 }
+
+TEST_CASE("chain scan: the same in P - 2 + s rounds of one segment, and one vector sent") {
+  for (const int p : simulation::sizes_to_try()) {
+    for (const int segments : {1, 2, 5, 16}) {
+      CAPTURE(p);
+      CAPTURE(segments);
+      world w(p, 0, segments);
+      w.fill(buffer::out);
+      REQUIRE(w.run([&](int r) { return chain_scan{p, r, segments}; }) == "");
+      CHECK(w.rounds() == (p > 1 ? p - 2 + segments : 0));
+      for (int r = 0; r < p; ++r) {
+        REQUIRE(w.of(r).blocks_sent == (r + 1 < p ? segments : 0));
+        REQUIRE(w.of(r).most_messages_in_a_round <= 2);
+        for (int b = 0; b < segments; ++b) {
+          REQUIRE(w.all_terms().why_not_all(w.get(r, buffer::out, b), b, 0, r, true) == "");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("chain exclusive_scan: the same in P - 2 + s rounds of one segment; rank 0's output is left alone") {
+  for (const int p : simulation::sizes_to_try()) {
+    for (const int segments : {1, 2, 5, 16}) {
+      CAPTURE(p);
+      CAPTURE(segments);
+      world w(p, segments, segments);
+      w.fill(buffer::in);
+      REQUIRE(w.run([&](int r) { return chain_exclusive_scan{p, r, segments}; }) == "");
+      CHECK(w.rounds() == (p > 1 ? p - 2 + segments : 0));
+      for (int b = 0; b < segments; ++b) CHECK(w.get(0, buffer::out, b) == simulation::undefined);
+      for (int r = 1; r < p; ++r) {
+        REQUIRE(w.of(r).blocks_sent == (r + 1 < p ? segments : 0));
+        for (int b = 0; b < segments; ++b) {
+          REQUIRE(w.all_terms().why_not_all(w.get(r, buffer::out, b), b, 0, r - 1, true) == "");
+        }
+      }
+    }
+  }
+}

@@ -131,8 +131,10 @@ inline constexpr implementation implementations[] = {
     {operation_kind::all_to_all_v, algorithm::pairwise},
     {operation_kind::all_to_all_v, algorithm::shared_memory},
     {operation_kind::scan, algorithm::recursive_doubling},
+    {operation_kind::scan, algorithm::chain},
     {operation_kind::scan, algorithm::shared_memory},
     {operation_kind::exclusive_scan, algorithm::recursive_doubling},
+    {operation_kind::exclusive_scan, algorithm::chain},
     {operation_kind::exclusive_scan, algorithm::shared_memory},
 };
 

@@ -129,7 +129,9 @@ struct cost_terms {
         return t.rounds() * costs.latency + t.bits() * n * both;  // each block is copied, too
       }
       return t.windows(exchange_window(bytes), n);
-    default: return t.rounds() * t.combined(n);  // the scans
+    default:  // the scans
+      if (a == algorithm::chain) return t.pipeline(a, t.others() - 1, bytes, both);
+      return t.rounds() * t.combined(n);
   }
 }
 

@@ -31,7 +31,7 @@ operation<> scan_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* in
         conclude(combine, bytes_of(out), count, ch.rank() + 1);
         co_return;
       }
-      how = algorithm::recursive_doubling;
+      how = without_window(c, count * sizeof(T), false);
     }
   }
   contribute(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
@@ -76,7 +76,7 @@ operation<T> scan_value([[maybe_unused]] cohort::detail::ticket t, T value, Op o
 }
 
 template <class Channel>
-task<> exclusive_scan_by_messages(const Channel& ch, std::byte* in, std::byte* out, std::size_t count,
+task<> exclusive_scan_by_messages(const Channel& ch, algorithm how, std::byte* in, std::byte* out, std::size_t count,
                                   const cohort::detail::reducer& op);
 
 template <class Channel>
@@ -97,7 +97,7 @@ task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::
       return exclusive_scan_shared(ch, in, out, count, op);
     }
   }
-  return exclusive_scan_by_messages(ch, in, out, count, op);
+  return exclusive_scan_by_messages(ch, ch.current().signature().algorithm, in, out, count, op);
 }
 
 /// `initial` stands before rank 0's elements.

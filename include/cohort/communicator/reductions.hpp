@@ -84,7 +84,7 @@ class reduction_calls {
   /// Completes: when out holds the result and in may be reused
   /// Errors:    errc::invalid_argument (size of out), mismatch, peer_lost, aborted, timed_out
   /// Lifetime:  the buffers are borrowed until then; op is kept by the operation
-  /// Cost:      ceil(log2 n) rounds of a whole vector
+  /// Cost:      below 256 KiB ceil(log2 n) rounds of a whole vector; above, n - 2 + S rounds of one of S segments
   /// Source:    Hillis and Steele, Data Parallel Algorithms, 1986
   template <range_like In, range_like Out, class Op, call_option... Options>
   operation<> scan(In&& in, Out&& out, Op op, Options&&... options) const {
@@ -130,7 +130,7 @@ class reduction_calls {
   /// Order:     rank order, always
   /// Errors:    as scan
   /// Lifetime:  as scan
-  /// Cost:      ceil(log2 n) rounds of a whole vector
+  /// Cost:      below 256 KiB ceil(log2 n) rounds of a whole vector; above, n - 2 + S rounds of one of S segments
   template <range_like In, range_like Out, class Op, call_option... Options>
   operation<> exclusive_scan(In&& in, Out&& out, Op op, Options&&... options) const {
     using T = buffer_element_t<std::remove_reference_t<In>>;
