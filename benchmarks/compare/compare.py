@@ -11,6 +11,7 @@ import time
 
 import jobs
 import report
+import targets
 
 OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter",
               "barrier", "scan", "latency", "bandwidth"]
@@ -197,7 +198,7 @@ def main(words):
     for each in trouble:
         print("trouble: " + each)
     if options.output:
-        report.write(options, rows, limits, trouble, time.time() - began)
+        report.write(options, rows, limits, trouble, time.time() - began, targets.table(rows))
     if any(count for row in rows for count in row["wrong"].values()):
         sys.exit("compare.sh: some results were wrong")
 

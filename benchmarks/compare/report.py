@@ -107,7 +107,7 @@ def machine():
     }
 
 
-def markdown(options, rows, limits, trouble, seconds, about):
+def markdown(options, rows, limits, trouble, seconds, about, aims):
     out = [f"# {options.name}: cohort and its peers in one run", ""]
     out += [f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, {seconds / 60:.0f} minutes; elements "
             f"{options.type}, functor {options.functor}.", ""]
@@ -124,6 +124,7 @@ def markdown(options, rows, limits, trouble, seconds, about):
             "only its messages through MPI, in those of TCP all of it through MPI. The last column is its time over that of the same calls of MPI alone. `I` is MPI by "
             "the calls that return at once (MPI_Iallreduce, MPI_Isend and so on) and MPI_Test until they have ended, which is "
             "what an operation of cohort's replaces; MPI's blocking calls are often faster than its own of this kind.", ""]
+    out += aims
     for transport, ranks in dict.fromkeys((r["transport"], r["ranks"]) for r in rows):
         out += [f"## {'Shared memory' if transport == 'shm' else 'Loopback TCP'}, {ranks} ranks", "",
                 "| operation | size | " + " | ".join(TITLES[l] for l in LIBRARIES) + " | fastest peer / cohort | over MPI / MPI |",
@@ -142,12 +143,13 @@ def markdown(options, rows, limits, trouble, seconds, about):
     return "\n".join(out) + "\n"
 
 
-def write(options, rows, limits, trouble, seconds):
+def write(options, rows, limits, trouble, seconds, aims):
+    """`aims`: lines of Markdown that stand before the tables."""
     os.makedirs(options.output, exist_ok=True)
     about = machine()
     stem = os.path.join(options.output, options.name)
     with open(stem + ".md", "w", encoding="utf-8") as text:
-        text.write(markdown(options, rows, limits, trouble, seconds, about))
+        text.write(markdown(options, rows, limits, trouble, seconds, about, aims))
     with open(stem + ".json", "w", encoding="utf-8") as text:
         json.dump({"machine": about, "type": options.type, "functor": options.functor, "rounds": options.rounds,
                    "floors": limits, "rows": rows, "trouble": trouble}, text, indent=1)

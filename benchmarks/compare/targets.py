@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""What cohort means to be faster than its peers by, and in how many cells a run has it: the first table of a comparison.
+
+Usage: targets.py RESULTS.json     the same of a run that was written before, with every cell that misses its target
+"""
+import json
+import sys
+
+import report
+
+KIB, MIB = 1 << 10, 1 << 20
+OTHERS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "barrier", "scan")
+
+
+def cells(transport, ranks, operations, sizes):
+    """Of the rows of a run those that a target is about; `sizes` is a function of bytes."""
+    return lambda row: (row["transport"] in transport and row["ranks"] in ranks and row["operation"] in operations and
+                        sizes(row["bytes"]))
+
+
+# What it is about, the rows, how much faster than the fastest peer at least, and whether in registered buffers.
+TARGETS = [
+    ("all_reduce in memory, 2 ranks, 8 B", cells(["shm"], [2], ["all_reduce"], lambda b: b == 8), 1.5, False),
+    ("512 B to 64 KiB", cells(["shm"], [2], ["all_reduce"], lambda b: 512 <= b <= 64 * KIB), 2.0, False),
+    ("256 KiB to 64 MiB", cells(["shm"], [2], ["all_reduce"], lambda b: b >= 256 * KIB), 1.5, False),
+    ("2 to 64 MiB, registered", cells(["shm"], [2], ["all_reduce"], lambda b: b >= 2 * MIB), 3.0, True),
+    ("2 to 64 MiB, registered, 4 and 8 ranks", cells(["shm"], [4, 8], ["all_reduce"], lambda b: b >= 2 * MIB), 8.0, True),
+    ("8 B, 4 ranks", cells(["shm"], [4], ["all_reduce"], lambda b: b == 8), 1.5, False),
+    ("8 B, 8 ranks", cells(["shm"], [8], ["all_reduce"], lambda b: b == 8), 3.0, False),
+    ("all_reduce over TCP, 2 ranks, 8 B", cells(["tcp"], [2], ["all_reduce"], lambda b: b == 8), 1.5, False),
+    ("256 KiB", cells(["tcp"], [2], ["all_reduce"], lambda b: b == 256 * KIB), 1.6, False),
+    ("2 to 64 MiB", cells(["tcp"], [2], ["all_reduce"], lambda b: b >= 2 * MIB), 1.25, False),
+    ("every other collective in memory, 2 ranks", cells(["shm"], [2], OTHERS, lambda b: True), 1.2, False),
+    ("4 ranks", cells(["shm"], [4], OTHERS, lambda b: True), 1.2, False),
+    ("every other collective over TCP, 2 ranks", cells(["tcp"], [2], OTHERS, lambda b: True), 1.2, False),
+    ("4 ranks", cells(["tcp"], [4], OTHERS, lambda b: True), 1.2, False),
+    ("messages in memory, half a round trip, 2 ranks", cells(["shm"], [2], ["latency"], lambda b: True), 1.2, False),
+    ("in a window, 1 MiB", cells(["shm"], [2], ["bandwidth"], lambda b: b == MIB), 1.2, False),
+    ("messages over TCP, half a round trip, 2 ranks", cells(["tcp"], [2], ["latency"], lambda b: True), 1.2, False),
+    ("in a window, 1 MiB", cells(["tcp"], [2], ["bandwidth"], lambda b: b == MIB), 1.2, False),
+]
+
+
+def ratio_of(row, registered):
+    """How many times as long the fastest peer takes, or None where that was not measured."""
+    best = report.best_peer(row)
+    found = row["registered"] if registered else row["ratios"].get(best) if best else None
+    return found["ratio"] if found else None
+
+
+def measured(rows, applies, registered):
+    """(ratio, row) of each cell, the worst first."""
+    found = [(ratio_of(row, registered), row) for row in rows if applies(row)]
+    return sorted(((r, row) for r, row in found if r is not None), key=lambda each: each[0])
+
+
+def over_mpi(rows):
+    """(what, at most, cells, met, worst) of cohort over MPI beside the same calls of MPI alone."""
+    short = [(r["difference"], l, row) for row in rows for l, r in row["over_mpi"].items() if row["bytes"] == 8]
+    long = [(r["ratio"], l, row) for row in rows for l, r in row["over_mpi"].items() if row["bytes"] >= 64 * KIB]
+    for transport, where in (("shm", "in memory"), ("tcp", "over MPI's TCP")):
+        for words, found, most, unit in ((f"over MPI, {where}, from 64 KiB", long, 1.02, ""),
+                                         (f"over MPI, {where}, 8 B", short, 0.3, " µs more")):
+            here = sorted(((v, l, row) for v, l, row in found if row["transport"] == transport and row["ranks"] == 2),
+                          key=lambda each: -each[0])
+            if here:
+                value, library, row = here[0]
+                yield (words, f"{most:g}{unit} at most", len(here), sum(v <= most for v, _, _ in here),
+                       f"{value:.2f}{unit}: {row['operation']} {report.size_text(row['bytes'])}, {report.TITLES[library]}")
+
+
+def table(rows):
+    """Lines of Markdown; none where the run had no cell of any target."""
+    lines = []
+    for words, applies, least, registered in TARGETS:
+        found = measured(rows, applies, registered)
+        if not found:
+            continue
+        worst, row = found[0]
+        met = sum(r >= least for r, _ in found)
+        lines.append(f"| {words} | {least:g} | {len(found)} | {met} | {sum(r < 1 for r, _ in found)} | "
+                     f"{worst:.2f}: {row['operation']} {report.size_text(row['bytes'])}, {row['ranks']} ranks |")
+    lines += [f"| {words} | {most} | {count} | {met} | | {worst} |" for words, most, count, met, worst in over_mpi(rows)]
+    if not lines:
+        return []
+    return ["What is aimed at: how many times as long the fastest peer takes (of cohort over MPI: its time over MPI's alone, by "
+            "its blocking calls and by those that return at once).", "",
+            "| cells | target | measured | met | slower than a peer | the worst |",
+            "| --- | ---: | ---: | ---: | ---: | :--- |"] + lines + [""]
+
+
+def main(words):
+    if len(words) != 1 or words[0].startswith("-"):
+        sys.exit(__doc__.strip())
+    with open(words[0], encoding="utf-8") as text:
+        rows = json.load(text)["rows"]
+    print("\n".join(table(rows)))
+    for what, applies, least, registered in TARGETS:
+        for ratio, row in measured(rows, applies, registered):
+            if ratio < least:
+                print(f"{ratio:.2f} of {least:g}: {row['transport']} {row['ranks']} ranks, {row['operation']} "
+                      f"{report.size_text(row['bytes'])}{', registered' if registered else ''}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
