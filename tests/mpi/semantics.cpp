@@ -454,20 +454,21 @@ task<> in_memory(world_type world) {
 /// What MPI cannot carry out goes as it would without MPI; between two ranks also by what is fastest over it.
 task<> selection(world_type) {
   using cohort::collective::algorithm;
+  using enum cohort::operation_kind;
   const auto over_mpi = cohort::detail::mpi_selection(cohort::transport::native_check::never);
-  const auto chosen = [](const auto& table, std::size_t bytes, int ranks, bool commutative, bool native) {
-    return table.choose(cohort::operation_kind::all_reduce, bytes, ranks, commutative, {.native = native});
-  };
-  for (int i = 0; i < 16; ++i) {
-    const int ranks = 2 + i / 2;
+  for (int i = 0; i < 48; ++i) {
+    const auto kind = i % 3 == 0 ? all_reduce : i % 3 == 1 ? reduce : reduce_scatter;
+    const int ranks = 2 + i / 6;
     for (std::size_t bytes = 8; bytes <= std::size_t{64} << 20; bytes *= 2) {
-      const algorithm usual = chosen(cohort::collective::selection_table{}, bytes, ranks, i % 2 == 0, false);
-      const bool faster = ranks == 2 && bytes >= 65536 && bytes < 524288;
-      expect(chosen(over_mpi, bytes, ranks, i % 2 == 0, false) == (faster ? algorithm::recursive_doubling : usual),
-             "the usual algorithm where MPI has none");
+      const auto usual = cohort::collective::selection_table{}.choose(kind, bytes, ranks, i % 2 == 0, {false});
+      const bool faster = kind == all_reduce && ranks == 2 && bytes >= 65536 && bytes < 524288;
+      expect(
+          over_mpi.choose(kind, bytes, ranks, i % 2 == 0, {false}) == (faster ? algorithm::recursive_doubling : usual),
+          "the usual algorithm where MPI has none");
     }
   }
-  expect(chosen(over_mpi, 1 << 20, 4, true, true) == algorithm::native, "MPI's own of four ranks");
+  expect(over_mpi.choose(all_reduce, 1 << 20, 4, true) == algorithm::native, "MPI's own of four ranks");
+  expect(over_mpi.choose(reduce, 1 << 20, 4, true) == algorithm::circulant, "none of MPI's own reduces of four ranks");
   co_return;
 }
 

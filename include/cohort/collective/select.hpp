@@ -61,15 +61,11 @@ inline constexpr selection_row default_selection[] = {
     {operation_kind::all_to_all_v, 0, 1, false, algorithm::pairwise},
     // A chain has to be filled: the more ranks, the longer the vector that is worth it.
     {operation_kind::scan, 4194304, 3, false, algorithm::chain},
-    {operation_kind::scan, 0, 65, false, algorithm::recursive_doubling},
-    {operation_kind::scan, 1048576, 4, false, algorithm::chain},
-    {operation_kind::scan, 0, 9, false, algorithm::recursive_doubling},
+    {operation_kind::scan, 0, 17, false, algorithm::recursive_doubling},
     {operation_kind::scan, 262144, 4, false, algorithm::chain},
     {operation_kind::scan, 0, 1, false, algorithm::recursive_doubling},
     {operation_kind::exclusive_scan, 4194304, 3, false, algorithm::chain},
-    {operation_kind::exclusive_scan, 0, 65, false, algorithm::recursive_doubling},
-    {operation_kind::exclusive_scan, 1048576, 4, false, algorithm::chain},
-    {operation_kind::exclusive_scan, 0, 9, false, algorithm::recursive_doubling},
+    {operation_kind::exclusive_scan, 0, 17, false, algorithm::recursive_doubling},
     {operation_kind::exclusive_scan, 262144, 4, false, algorithm::chain},
     {operation_kind::exclusive_scan, 0, 1, false, algorithm::recursive_doubling},
 };
@@ -148,7 +144,7 @@ class selection_table {
   /// Whether the backend has collectives of its own.
   [[nodiscard]] constexpr bool has_natives() const noexcept { return natives_; }
 
-  static constexpr std::size_t capacity = 64;
+  static constexpr std::size_t capacity = 96;
 
  private:
   /// By an override, if there is one that may be used; otherwise by the first row that applies.
