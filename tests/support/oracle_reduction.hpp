@@ -81,20 +81,25 @@ class operands {
     }
     return result;
   }
-  /// What a scan gives a rank: windows that double in length.
+  /// What a scan gives a rank: windows that double in length, or one rank after the other.
   [[nodiscard]] std::vector<T> prefix(int rank, algorithm how) const {
     std::vector<T> result;
     for (std::size_t i = 0; i < count_; ++i) {
-      const T all = how == algorithm::shared_memory ? in_order(rank + 1, i) : up_to(rank, i);
+      const T all = how == algorithm::shared_memory ? in_order(rank + 1, i)
+                    : how == algorithm::chain       ? along_chain(rank + 1, i)
+                                                    : up_to(rank, i);
       result.push_back(conclusion(all, rank + 1));
     }
     return result;
   }
   /// What an exclusive_scan gives a rank but the first, without an initial value.
   [[nodiscard]] std::vector<T> prefix_before(int rank, algorithm how) const {
-    if (how == algorithm::shared_memory) {
+    if (how == algorithm::shared_memory || how == algorithm::chain) {
       std::vector<T> result;
-      for (std::size_t i = 0; i < count_; ++i) result.push_back(conclusion(in_order(rank, i), rank));
+      for (std::size_t i = 0; i < count_; ++i) {
+        const T all = how == algorithm::chain ? along_chain(rank, i) : in_order(rank, i);
+        result.push_back(conclusion(all, rank));
+      }
       return result;
     }
     const Op op = functor(0);
@@ -156,6 +161,13 @@ class operands {
     auto total = static_cast<accumulator>(at(0, i));
     for (int r = 1; r < n; ++r) total = static_cast<accumulator>(op(total, static_cast<accumulator>(at(r, i))));
     return static_cast<T>(total);
+  }
+  /// The same, rounded at each of them.
+  [[nodiscard]] T along_chain(int n, std::size_t i) const {
+    const Op op = functor(0);
+    T total = at(0, i);
+    for (int r = 1; r < n; ++r) total = static_cast<T>(op(total, at(r, i)));
+    return total;
   }
   [[nodiscard]] T tree(std::size_t i) const {
     const Op op = functor(0);
