@@ -37,7 +37,8 @@ def to_look_at(commands):
     """Each source once: those over MPI are there for each library of it."""
     seen = set()
     for each in commands:
-        alone = re.search(r"CMakeFiles/\w*header\w*\.dir/", each["command"])
+        # By what is written: a command may well name a header that was compiled before.
+        alone = re.search(r" -o \S*CMakeFiles/\w*header\w*\.dir/", each["command"])
         if alone or each["file"] in seen:
             continue
         seen.add(each["file"])
