@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <optional>
 #include <string>
 
 namespace boost::asio {
@@ -33,6 +34,9 @@ struct connect_options {
   /// kernel says.
   std::string host_id{};
   bool shared_memory = true;  ///< with the ranks of this host that allow it too; otherwise TCP to them as well
+  /// Long messages in shared memory: copied once, by the kernel, where it lets processes read each other, or by both ends at
+  /// once through a ring that both see. Without a value, whichever has been faster lately between the two ranks.
+  std::optional<bool> single_copy{};
 
   connect_options() = default;
 };
@@ -50,7 +54,7 @@ namespace detail {
 ///
 /// Result: the launcher's variables, and COHORT_TIMEOUT, COHORT_JOIN_TIMEOUT, COHORT_PEER_TIMEOUT (seconds),
 ///         COHORT_BIND_ADDRESS, COHORT_ALGORITHMS, COHORT_TUNING, COHORT_TCP_CONGESTION, COHORT_TCP_STRIPES (1 to 32, or
-///         auto), COHORT_HOST_ID (at most 64 characters) and COHORT_SHM (0 or 1)
+///         auto), COHORT_HOST_ID (at most 64 characters), COHORT_SHM (0 or 1) and COHORT_SINGLE_COPY (0, 1 or auto)
 /// Errors: errc::bad_environment naming the variable
 [[nodiscard]] connect_options options_from_environment(const environment& env = environment{});
 

@@ -86,6 +86,8 @@ TEST_CASE("bad input: an environment that is half set or wrong is refused with e
       {{{"COHORT_TIMEOUT", "soon"}}, {"COHORT_TIMEOUT", "soon", "expected seconds"}},
       {{{"COHORT_JOIN_TIMEOUT", "-3"}}, {"COHORT_JOIN_TIMEOUT", "-3"}},
       {{{"COHORT_TCP_STRIPES", "0"}}, {"COHORT_TCP_STRIPES=\"0\": expected auto, or the number", "1 to 32"}},
+      {{{"COHORT_SINGLE_COPY", "yes"}}, {"COHORT_SINGLE_COPY=\"yes\": expected 1", "or auto, as is faster"}},
+      {{{"COHORT_SINGLE_COPY", ""}}, {"COHORT_SINGLE_COPY=\"\": expected 1"}},
       {{{"COHORT_TCP_STRIPES", "33"}}, {"COHORT_TCP_STRIPES=\"33\": expected auto"}},
       {{{"COHORT_TCP_STRIPES", "-1"}}, {"COHORT_TCP_STRIPES=\"-1\": expected auto"}},
       {{{"COHORT_TCP_STRIPES", "two"}}, {"COHORT_TCP_STRIPES=\"two\": expected auto"}},

@@ -14,6 +14,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstddef>
@@ -48,6 +49,18 @@ std::vector<harness::rank_result> on_ranks(int n, Body body, const harness::rank
     CHECK(r.ok());
   }
   return results;
+}
+
+/// However long messages are copied, and as is faster.
+constexpr std::array<const char*, 3> ways{"0", "1", "auto"};
+
+/// In two processes, with a way of copying.
+template <class Body>
+void on_two(const char* way, Body body) {
+  CAPTURE(way);
+  harness::rank_options options;
+  options.environment = {{"COHORT_SINGLE_COPY", way}};
+  on_ranks(2, std::move(body), options);
 }
 
 /// About the lengths at which something changes: what is sent at once, a part, the ring, what is read at a time.
@@ -221,7 +234,9 @@ int on_io_context(bool may_read) {
 
 }  // namespace
 
-TEST_CASE("long messages: every length, there and back and both ways") { on_ranks(2, all_lengths); }
+TEST_CASE("long messages: every length, there and back and both ways") {
+  for (const char* const way : ways) on_two(way, all_lengths);
+}
 
 TEST_CASE("long messages: the same where ranks share cores") {
   on_ranks(6, [](world_type world) -> task<int> {
@@ -232,17 +247,19 @@ TEST_CASE("long messages: the same where ranks share cores") {
   });
 }
 
-TEST_CASE("long messages: more of them than cursors, in another order") { on_ranks(2, many_at_once); }
+TEST_CASE("long messages: more of them than cursors, in another order") {
+  for (const char* const way : ways) on_two(way, many_at_once);
+}
 
 TEST_CASE("long messages: a sender that does something else is not waited for") {
   const faults::shared<progress> how_far;
-  on_ranks(2, [&how_far](world_type world) { return sender_elsewhere(std::move(world), how_far); });
+  on_two("0", [&how_far](world_type world) { return sender_elsewhere(std::move(world), how_far); });
 }
 
 TEST_CASE("long messages: a sender that is stopped is not waited for") {
   harness::rank_options options;
   options.signals = {{1, "received", 0, SIGCONT}};
-  options.environment = {{"COHORT_PEER_TIMEOUT", "60"}};
+  options.environment = {{"COHORT_PEER_TIMEOUT", "60"}, {"COHORT_SINGLE_COPY", "0"}};
   on_ranks(2, sender_stopped, options);
 }
 
@@ -251,7 +268,9 @@ TEST_CASE("long messages: either end drops its operation in the middle") {
     for (const int turns : {1, 10, 100}) {
       CAPTURE(who);
       CAPTURE(turns);
-      on_ranks(2, [who, turns](world_type world) { return dropped(std::move(world), who, turns); });
+      for (const char* const way : {"0", "1"}) {
+        on_two(way, [who, turns](world_type world) { return dropped(std::move(world), who, turns); });
+      }
     }
   }
 }

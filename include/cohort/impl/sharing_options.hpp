@@ -5,6 +5,7 @@
 #include <cohort/detail/printable.hpp>
 #include <cohort/error.hpp>
 #include <cohort/launch.hpp>
+#include <cohort/transport/shm/copy_choice.hpp>
 
 #include <optional>
 #include <string>
@@ -26,6 +27,21 @@ void read_sharing(Options& o, const environment& env) {
     }
     o.shared_memory = *shared == "1";
   }
+  if (const std::optional<std::string> once = env.get("COHORT_SINGLE_COPY"); once && *once != "auto") {
+    if (*once != "0" && *once != "1") {
+      throw error(errc::bad_environment, "COHORT_SINGLE_COPY=" + detail::quoted(*once) +
+                                             ": expected 1, to have long messages copied once by the kernel, 0, through a "
+                                             "ring, or auto, as is faster");
+    }
+    o.single_copy = *once == "1";
+  }
+}
+
+/// What the caller has decided of it, if anything.
+template <class Options>
+[[nodiscard]] std::optional<transport::copying> copying_of(const Options& o) {
+  if (!o.single_copy) return std::nullopt;
+  return *o.single_copy ? transport::copying::single_copy : transport::copying::through_ring;
 }
 
 }  // namespace cohort::detail

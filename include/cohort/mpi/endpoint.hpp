@@ -16,6 +16,7 @@
 #include <cohort/transport/device_memory.hpp>
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/sharing_engine.hpp>
+#include <cohort/transport/shm/copy_choice.hpp>
 #include <cohort/transport/shm/links.hpp>
 #include <cohort/transport/verdict.hpp>
 
@@ -48,7 +49,8 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
     native_check check = native_check::always;
     mpi_device_memory device_memory = mpi_device_memory::as_mpi_can;
     bool shared_memory = true;
-    std::string host_id{};  ///< tells hosts apart besides what the kernel says
+    std::optional<copying> copies{};  ///< of long messages in shared memory; none: as is faster
+    std::string host_id{};            ///< tells hosts apart besides what the kernel says
   };
 
   /// Collective: every rank of `base` makes its own. `base` is duplicated and not used afterwards.

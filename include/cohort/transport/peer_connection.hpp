@@ -8,6 +8,7 @@
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/frame.hpp>
 #include <cohort/transport/matching.hpp>
+#include <cohort/transport/shm/copy_choice.hpp>
 #include <cohort/transport/stripe_set.hpp>
 
 #include <boost/system/errc.hpp>
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -69,6 +71,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     const outgoing& o = queue_[head_];
     return o.in_parts ? frame::size + std::min(o.total - o.sent, shortest_part) : 1;
   }
+  /// How long messages between ranks of one host are copied, where there is a choice; by default, as is faster.
+  void copy_always(std::optional<copying> how) noexcept { copies_ = copy_choice(how); }
   [[nodiscard]] bool peer_has_left() const noexcept { return peer_has_left_; }
   /// The first stream has ended in good order, before the others.
   [[nodiscard]] bool over() const noexcept { return over_; }
@@ -170,6 +174,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     bool in_parts = false;  ///< it has been asked for like that
     request* receive = nullptr;
     std::uint64_t come = 0;
+    std::chrono::steady_clock::time_point asked_for{};
   };
 
   void enqueue(outgoing&& o) {
@@ -195,6 +200,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   void send_in_parts(request& r);
   [[nodiscard]] bool send_part(boost::system::error_code& failure);
   void stop_parts(const request& r) noexcept;
+  [[nodiscard]] bool through_ring(std::uint64_t ticket) noexcept;
   [[nodiscard]] bool ask_for_parts(request& receive, std::uint64_t ticket);
   [[nodiscard]] bool begin_part(const frame& f);
   void end_part();
@@ -261,6 +267,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   std::size_t awaiting_ = 0;        // of `offered_`, those that a receive awaits in parts
   std::uint64_t part_of_ = 0;       // the ticket of the part that is coming; 0: it is none
   std::chrono::steady_clock::time_point last_news_{};
+  std::chrono::steady_clock::time_point last_whole_{};  // when all parts of one had come
+  copy_choice copies_{};
 
   detail::byte_buffer staging_;
   std::size_t header_filled_ = 0;

@@ -8,6 +8,7 @@
 #include <cohort/transport/cpu_transport.hpp>
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/peer_connection.hpp>
+#include <cohort/transport/shm/copy_choice.hpp>
 #include <cohort/transport/shm/links.hpp>
 #include <cohort/transport/shm/window.hpp>
 #include <cohort/transport/tcp_congestion.hpp>
@@ -50,8 +51,9 @@ struct tcp_settings {
   tcp_link::context_pointer tls{};  ///< null: connections are not encrypted
   std::uint32_t epoch = 0;
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds{10};
-  bool shared_memory = true;  ///< with the ranks of this host
-  std::string host_id{};      ///< tells hosts apart besides what the kernel says
+  bool shared_memory = true;        ///< with the ranks of this host
+  std::optional<copying> copies{};  ///< of long messages in shared memory; none: as is faster
+  std::string host_id{};            ///< tells hosts apart besides what the kernel says
   std::string congestion_control{};
   int stripes = 0;  ///< of a long message to one rank; 0: as many as the link needs
 };

@@ -121,6 +121,13 @@ inline void peer_connection::stop_parts(const request& r) noexcept {
 
 // --- the receiver --------------------------------------------------------------------------------------------
 
+/// Whether an offered message, which could come in parts, is to.
+inline bool peer_connection::through_ring(std::uint64_t ticket) noexcept {
+  const auto is_it = [ticket](const offered& o) { return o.ticket == ticket; };
+  const auto at = std::find_if(offered_.begin(), offered_.end(), is_it);
+  return at != offered_.end() && copies_.next(at->header.bytes) == copying::through_ring;
+}
+
 /// Asks for an offered message; false if it has no cursor.
 inline bool peer_connection::ask_for_parts(request& receive, std::uint64_t ticket) {
   if ((ticket & shared_ticket) == 0) return false;
@@ -129,7 +136,7 @@ inline bool peer_connection::ask_for_parts(request& receive, std::uint64_t ticke
     o.in_parts = true;
     o.receive = &receive;
     ++awaiting_;
-    last_news_ = std::chrono::steady_clock::now();
+    o.asked_for = last_news_ = std::chrono::steady_clock::now();
     enqueue_frame(frame_kind::grant, envelope{}, ticket);
     return true;
   }
@@ -164,7 +171,11 @@ inline void peer_connection::end_part() {
 
 /// All bytes of it are in place.
 inline void peer_connection::come_whole(std::size_t index) {
-  request* const receive = offered_[index].receive;
+  const offered& o = offered_[index];
+  request* const receive = o.receive;
+  // Several that were asked for come one after the other.
+  const auto before = std::exchange(last_whole_, std::chrono::steady_clock::now());
+  copies_.took(copying::through_ring, o.header.bytes, last_whole_ - std::max(o.asked_for, before));
   offered_.erase(offered_.begin() + static_cast<std::ptrdiff_t>(index));
   if (receive == nullptr) return;
   --awaiting_;

@@ -28,7 +28,10 @@ inline void peer_connection::grant(request& receive, std::uint64_t ticket) {
   receive.place = this;
   receive.ticket = ticket;
   // What is used piece by piece cannot be taken over in the middle of one.
-  if (receive.piece_filled == nullptr && owner_->copies_with_senders() && ask_for_parts(receive, ticket)) return;
+  if (receive.piece_filled == nullptr && owner_->copies_with_senders() && through_ring(ticket) &&
+      ask_for_parts(receive, ticket)) {
+    return;
+  }
   if (take_offered(receive, ticket) || ask_for_parts(receive, ticket)) return;
   envelope how;
   if ((ticket & striped_ticket) != 0) how.bytes = stripe_set::unit_of(receive);
@@ -72,7 +75,10 @@ inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket
   // The receive may have more room than the message needs, never less: that was checked.
   const places into = range_of({receive.pieces, receive.piece_count}, 0, at->header.bytes);
   if (receive.piece_filled == nullptr) {
+    const auto began = std::chrono::steady_clock::now();
     if (!stream_->read_peer(at->where, into)) return false;
+    const auto took = std::chrono::steady_clock::now() - began;
+    if (at->header.bytes > 0) copies_.took(copying::single_copy, at->header.bytes, took);
   } else if (const std::size_t used = read_piece_by_piece(receive, at->where, into); used < into.size()) {
     if (used == 0) return false;
     // What has been used cannot come again.

@@ -17,6 +17,7 @@ namespace cohort::transport {
 
 inline std::string tcp_transport::open_host() {
   if (size() == 1) return {};
+  links_.copy_always(settings_.copies);
   return open_memory(settings_.host_id, settings_.shared_memory).encode();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/transport/peer_connection.hpp>
+#include <cohort/transport/shm/copy_choice.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/transport/shm/stream.hpp>
 
@@ -39,6 +40,10 @@ class shm_links {
     return rank != ranks_.end() ? to(*rank).connection.get() : nullptr;
   }
 
+  /// How long messages are copied; without a value, as is faster between this rank and each other.
+  ///
+  /// Needs: no connection has been opened yet
+  void copy_always(std::optional<copying> how) noexcept { copies_ = how; }
   /// The ring in either direction is made by whoever writes to it. `pid` is that of the rank.
   ///
   /// Needs:    there is none yet
@@ -49,6 +54,7 @@ class shm_links {
     auto stream = std::make_unique<shm_stream>(here, rank, pid);
     links_[at].memory = stream.get();
     links_[at].connection = std::make_shared<peer_connection>(owner, std::move(stream), rank);
+    links_[at].connection->copy_always(copies_);
     ranks_.push_back(rank);
     return links_[at];
   }
@@ -113,6 +119,7 @@ class shm_links {
     return l.connection->has_output() && l.memory->has_room(l.connection->room_needed());
   }
 
+  std::optional<copying> copies_{};
   std::vector<link> links_{};  // of every rank of the world, as far as they are needed
   std::vector<int> ranks_{};
 };

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+// How a long message gets from one rank of a host to another: twice, by both ends at once, through a ring that both see; or
+// once, by the kernel, out of the sender's memory. Which is faster depends on how far the two cores are from each other,
+// whether they are one core's two halves, and what else they do: so it is measured, of both, between each two ranks.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace cohort::transport {
+
+enum class copying : unsigned char { through_ring, single_copy };
+
+class copy_choice {
+ public:
+  /// So many messages in a row are a trial: of both at first, and from then on of the slower one again every so often.
+  static constexpr unsigned trial = 4;
+  static constexpr unsigned look_again = 256;
+  /// So much of the present one's time the other must save before it takes its place.
+  static constexpr float worth_while = 0.1F;
+
+  copy_choice() = default;
+  /// Nothing is measured where the caller has decided.
+  explicit copy_choice(std::optional<copying> always) noexcept : always_(always) {}
+
+  /// What the next message of so many bytes is to be moved by.
+  [[nodiscard]] copying next(std::uint64_t bytes) noexcept {
+    if (always_) return *always_;
+    paces& p = paces_of(bytes);
+    const unsigned turn = p.turns++;
+    if (turn < 2 * trial) return turn < trial ? copying::through_ring : copying::single_copy;
+    return turn % look_again < trial ? other_than(p.faster) : p.faster;
+  }
+
+  /// A message of so many bytes has been moved, or what there was to be moved of it.
+  ///
+  /// Needs: bytes > 0
+  void took(copying how, std::uint64_t bytes, std::chrono::nanoseconds time) noexcept {
+    if (always_) return;
+    paces& p = paces_of(bytes);
+    // The first after one of the other kind finds nothing of it in the caches.
+    if (std::exchange(p.last, how) != how) return;
+    pace& known = p.of[static_cast<std::size_t>(how)];
+    known.add(static_cast<float>(std::max<std::int64_t>(time.count(), 1)) / static_cast<float>(bytes));
+    const pace& present = p.of[static_cast<std::size_t>(p.faster)];
+    const pace& rival = p.of[static_cast<std::size_t>(other_than(p.faster))];
+    if (present.samples == 0 || rival.samples == 0) return;
+    if (rival.mean < present.mean * (1 - worth_while)) p.faster = other_than(p.faster);
+  }
+
+ private:
+  /// The mean of the first, and then of the last few. A rank that lost its core for a while says nothing about copying: what
+  /// took twice the mean counts as that.
+  struct pace {
+    float mean = 0;  // nanoseconds a byte
+    unsigned samples = 0;
+
+    void add(float now) noexcept {
+      samples = std::min(samples + 1, 8U);
+      if (samples > 1) now = std::min(now, 2 * mean);
+      mean += (now - mean) / static_cast<float>(samples);
+    }
+  };
+  /// Messages of about one length: what fits into a cache is another matter than what does not.
+  struct paces {
+    std::array<pace, 2> of{};
+    unsigned turns = 0;
+    copying faster = copying::through_ring;
+    std::optional<copying> last{};
+  };
+  static constexpr int shortest = 17;  // in bits: everything below 128 KiB is alike
+  static constexpr std::size_t lengths = 10;
+
+  [[nodiscard]] static constexpr copying other_than(copying how) noexcept {
+    return how == copying::through_ring ? copying::single_copy : copying::through_ring;
+  }
+  [[nodiscard]] paces& paces_of(std::uint64_t bytes) noexcept {
+    const int bits = std::clamp(static_cast<int>(std::bit_width(bytes)) - shortest, 0, static_cast<int>(lengths) - 1);
+    return paces_[static_cast<std::size_t>(bits)];
+  }
+
+  std::optional<copying> always_{};
+  std::array<paces, lengths> paces_{};
+};
+
+}  // namespace cohort::transport
