@@ -29,9 +29,10 @@ void read_sharing(Options& o, const environment& env) {
   }
   if (const std::optional<std::string> once = env.get("COHORT_SINGLE_COPY"); once && *once != "auto") {
     if (*once != "0" && *once != "1") {
-      throw error(errc::bad_environment, "COHORT_SINGLE_COPY=" + detail::quoted(*once) +
-                                             ": expected 1, to have long messages copied once by the kernel, 0, through a "
-                                             "ring, or auto, as is faster");
+      throw error(errc::bad_environment,
+                  "COHORT_SINGLE_COPY=" + detail::quoted(*once) +
+                      ": expected 1, to have long messages copied once by the kernel, 0, through a "
+                      "ring, or auto, as is faster");
     }
     o.single_copy = *once == "1";
   }
