@@ -8,7 +8,9 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -66,6 +68,43 @@ task<int> counts_after_warm_up(communicator<Backend> world) {
   // number of operations.
   if (harness::sanitized) co_return 0;  // so short a run has no steady state: here its threads are what is looked at
   co_return made * 20 > operations ? 1 : 0;
+}
+
+/// Messages of which a part has come when they are asked for: what was kept of them until then is used again.
+task<int> counts_of_late_receives(communicator<cpu> world) {
+  constexpr int messages = harness::sanitized ? 20 : 300;
+  std::vector<std::uint32_t> data(50000);
+  std::size_t before = 0;
+  for (int i = 0; i < 2 * messages; ++i) {
+    if (i == messages) before = harness::allocations;
+    const auto first = static_cast<std::uint32_t>(i);
+    if (world.rank() == 0) {
+      std::iota(data.begin(), data.end(), first);
+      co_await world.send(data, to{1});
+      co_await world.recv(std::span(data).first(1), from{1});
+    } else {
+      // As soon as its header is here, and mostly before the rest: the sender fills what the socket takes at a time.
+      while (!world.try_probe(from{0}, any_tag)) {}
+      co_await world.recv(data, from{0});
+      for (std::size_t k = 0; k < data.size(); ++k) {
+        if (data[k] != first + static_cast<std::uint32_t>(k)) co_return 2;
+      }
+      co_await world.send(std::span(data).first(1), to{0});
+    }
+  }
+  const std::size_t made = harness::allocations - before;
+  std::printf("%zu allocations in %d messages\n", made, messages);
+  if (harness::sanitized) co_return 0;
+  co_return made * 20 > messages ? 1 : 0;
+}
+
+TEST_CASE("a message that is asked for while it comes allocates nothing, and arrives whole") {
+  const auto results = harness::run_ranks(2, [](int) { return run(counts_of_late_receives); });
+  for (const auto& result : results) {
+    INFO(harness::describe(result));
+    CHECK(result.ok());
+    MESSAGE(result.out);
+  }
 }
 
 TEST_CASE("over TCP an operation does not allocate") {

@@ -42,12 +42,14 @@ class operands {
       std::vector<T> own;
       own.reserve(count);
       for (std::size_t i = 0; i < count; ++i) own.push_back(operand<T, Op>(seed, r, i, kind));
+      inputs_.push_back(std::move(own));
+      if constexpr (!is_scaled) continue;
       std::vector<T> contributed;
       contributed.reserve(count);
-      for (const T& x : own) contributed.push_back(contribution(x, functor(r)));
-      inputs_.push_back(std::move(own));
+      for (const T& x : inputs_.back()) contributed.push_back(contribution(x, functor(r)));
       contributions_.push_back(std::move(contributed));
     }
+    totals_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) totals_.push_back(conclusion(tree(i), ranks));
   }
 
@@ -134,11 +136,16 @@ class operands {
   }
 
  private:
-  [[nodiscard]] const T& at(int rank, std::size_t i) const { return contributions_[static_cast<std::size_t>(rank)][i]; }
+  /// Whether a rank's contribution is another value than its input.
+  static constexpr bool is_scaled = requires(const Op& op) { op.factor; };
+
+  [[nodiscard]] const T& at(int rank, std::size_t i) const {
+    return (is_scaled ? contributions_ : inputs_)[static_cast<std::size_t>(rank)][i];
+  }
 
   /// Written anew rather than asked of the library.
   [[nodiscard]] static T contribution(const T& x, [[maybe_unused]] const Op& op) {
-    if constexpr (!requires { op.factor; }) return x;
+    if constexpr (!is_scaled) return x;
     else if constexpr (std::is_same_v<T, cohort::half> || std::is_same_v<T, cohort::bfloat16>) {
       return T(static_cast<float>(x) * static_cast<float>(op.factor));
     } else return x * static_cast<T>(op.factor);
@@ -226,7 +233,7 @@ class operands {
   std::size_t count_;
   data kind_;
   std::vector<std::vector<T>> inputs_{};
-  std::vector<std::vector<T>> contributions_{};
+  std::vector<std::vector<T>> contributions_{};  // only if they differ from the inputs
   std::vector<T> totals_{};
 };
 

@@ -11,7 +11,6 @@
 #include <cohort/reduction.hpp>
 
 #include <array>
-#include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -124,7 +123,9 @@ namespace detail {
 /// Exact: an integer from -8 to 8, of which 8 add up without rounding even in bfloat16.
 [[nodiscard]] inline double real_operand(std::uint64_t bits, data kind) {
   if (kind == data::exact) return static_cast<double>(static_cast<int>(bits % 17) - 8);
-  const double magnitude = std::ldexp(1.0 + static_cast<double>(bits >> 40) * 0x1p-24, static_cast<int>(bits % 13) - 6);
+  constexpr std::array scales{0x1p-6, 0x1p-5, 0x1p-4, 0x1p-3, 0x1p-2, 0x1p-1, 0x1p0,
+                              0x1p1,  0x1p2,  0x1p3,  0x1p4,  0x1p5,  0x1p6};
+  const double magnitude = (1.0 + static_cast<double>(bits >> 40) * 0x1p-24) * scales[bits % scales.size()];
   return (bits & 0x10000) != 0 ? -magnitude : magnitude;
 }
 }  // namespace detail

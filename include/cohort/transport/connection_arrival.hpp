@@ -47,7 +47,10 @@ inline void take_early(engine& e, request& receive, std::unique_ptr<early_messag
   peer_connection* const from = static_cast<peer_connection*>(early->origin);
   receive.header = early->header;
   if (early->ticket != 0) return from->grant(receive, early->ticket);
-  if (early->arrived < early->header.bytes) return from->claim(std::move(early), receive);
+  if (early->arrived < early->header.bytes) {
+    from->claim(*early, receive);
+    return e.scratch().give_back(std::move(early->payload));
+  }
   scatter_into(receive, 0, early->payload.data(), early->arrived);
   if (from != nullptr && from->open()) from->return_credit(early->arrived);
   e.scratch().give_back(std::move(early->payload));

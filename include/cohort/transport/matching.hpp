@@ -28,7 +28,6 @@ struct early_message : detail::pooled_frame {
   request* sender = nullptr;      ///< in this process: the send that waits to be matched
   void* origin = nullptr;         ///< elsewhere: the connection to ask for the bytes
   std::uint64_t ticket = 0;       ///< and their number there
-  request* receiver = nullptr;    ///< matched while its bytes were still arriving
 };
 
 class matcher {

@@ -38,7 +38,7 @@ class peer_connection_owner {
   /// A header came whose payload follows at once: where does it go?
   virtual void on_message(peer_connection& c, const envelope& header) = 0;
   virtual void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) = 0;
-  /// A receive, or an early message that a receive has claimed, has all its bytes.
+  /// A receive has all its bytes.
   virtual void on_received(peer_connection& c, request& r) = 0;
   virtual void on_sent(request& r) = 0;
   /// The peer has left the world; all that it had sent has been seen.
@@ -114,11 +114,12 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Result: false: nothing was taken, a request is needed
   [[nodiscard]] bool receive_now(const envelope& expected, const piece& into, envelope& came);
   void grant(request& receive, std::uint64_t ticket);
-  /// A receive has taken an early message whose bytes are still arriving.
-  void claim(std::unique_ptr<early_message> message, request& receive);
+  /// A receive has taken an early message whose bytes are still arriving: those that have come are copied, and the others go
+  /// to their place directly. The message is not used any more.
+  void claim(const early_message& message, request& receive);
   /// Its early messages are about to be discarded: the rest of one that is arriving is read and forgotten.
   void forget(std::uint64_t context) noexcept {
-    if (early_ != nullptr && claimed_ == nullptr && early_->header.context == context) early_ = nullptr;
+    if (early_ != nullptr && early_->header.context == context) early_ = nullptr;
     std::erase_if(offered_, [context](const offered& o) { return o.header.context == context; });
   }
   /// An early message was consumed: its space belongs to the sender again.
@@ -283,7 +284,6 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   bool notice_comes_ = false;
   request* target_ = nullptr;
   early_message* early_ = nullptr;
-  std::unique_ptr<early_message> claimed_{};
   std::vector<piece> in_pieces_{};
   std::vector<std::byte> behind_{};  // what has come of them
 

@@ -205,7 +205,6 @@ inline void peer_connection::withdraw(request& r) {
   if (stripes_ != nullptr) stripes_->withdraw(r);
   if (!r.sending) {
     if (target_ == &r) target_ = nullptr;
-    if (claimed_ != nullptr && claimed_->receiver == &r) claimed_->receiver = nullptr;
     if (const auto at = find(granted_, r.ticket); at != granted_.end() && at->second == &r) at->second = nullptr;
     for (offered& o : offered_) {
       if (o.receive != &r) continue;

@@ -92,10 +92,12 @@ inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket
   return true;
 }
 
-inline void peer_connection::claim(std::unique_ptr<early_message> message, request& receive) {
+inline void peer_connection::claim(const early_message& message, request& receive) {
   receive.place = this;
-  message->receiver = &receive;
-  claimed_ = std::move(message);
+  if (early_ != &message) return;  // the rest was lost with the connection
+  early_ = nullptr;
+  target_ = &receive;
+  scatter_into(receive, 0, message.payload.data(), message.arrived);
 }
 
 inline void peer_connection::return_credit(std::size_t bytes) {
@@ -339,19 +341,10 @@ inline void peer_connection::land(const std::byte* data, std::size_t bytes) {
 inline void peer_connection::finish_payload() {
   if (part_of_ != 0) return end_part();
   const std::size_t bytes = static_cast<std::size_t>(payload_done_);
-  request* receive = std::exchange(target_, nullptr);
+  request* const receive = std::exchange(target_, nullptr);
   early_message* const early = std::exchange(early_, nullptr);
   // What stays in the list of early messages keeps its share of the window until it is asked for.
-  bool consumed = receive != nullptr || early == nullptr;
-  if (early != nullptr && claimed_.get() == early) {
-    const std::unique_ptr<early_message> mine = std::move(claimed_);
-    receive = mine->receiver;
-    if (receive != nullptr) {
-      scatter_into(*receive, 0, mine->payload.data(), mine->arrived);
-      receive->header = mine->header;
-    }
-    consumed = true;
-  }
+  const bool consumed = receive != nullptr || early == nullptr;
   if (payload_is_early_ && consumed) return_credit(bytes);
   if (receive != nullptr && open()) {
     receive->place = nullptr;
