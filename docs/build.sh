@@ -16,21 +16,23 @@ command -v doxygen >/dev/null || {
 
 cd "$source_dir"
 python3 docs/check.py sources
-rm -rf "$out/pages" "$out/html"
+rm -rf "$out/pages" "$out/html" "$out/headers"
 mkdir "$out/pages"
 python3 docs/make_pages.py "$out/pages"
 
 version=$(sed -n 's/^#define COHORT_VERSION_[A-Z]* *\([0-9][0-9]*\)$/\1/p' include/cohort/version.hpp | paste -sd.)
 # Public headers: no folder of bodies or details among them.
 headers=$(python3 docs/check.py list-headers)
+# All at once: as a filter of Doxygen's, Python would be started for each of them, and more than once.
+# shellcheck disable=SC2086  # a list of words
+python3 docs/doxygen_filter.py "$out/headers" $headers
 {
   cat docs/Doxyfile
   echo "PROJECT_NUMBER = $version"
   echo "OUTPUT_DIRECTORY = \"$out\""
-  echo "STRIP_FROM_PATH = include \"$out/pages\""
-  echo "FILTER_PATTERNS = \"*.hpp=python3 docs/doxygen_filter.py\""
+  echo "STRIP_FROM_PATH = \"$out/headers/include\" \"$out/pages\""
   echo "USE_MDFILE_AS_MAINPAGE = \"$out/pages/index.md\""
-  echo "INPUT = \"$out/pages\" $(echo "$headers" | paste -sd' ')"
+  echo "INPUT = \"$out/pages\" $(echo "$headers" | sed "s|.*|\"$out/headers/&\"|" | paste -sd' ')"
 } | doxygen - 2>"$out/warnings.log"
 # Doxygen 1.9 offers a jump to sections that it then leaves out.
 sed -i -E 's/<a href="#(nested-classes|concepts)">([^<]*)<\/a>( &#124;)?//' "$out"/html/*.html

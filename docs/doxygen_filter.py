@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""doxygen_filter.py HEADER: prints the header as Doxygen wants it.
+"""doxygen_filter.py FOLDER HEADER...: writes FOLDER/HEADER, as Doxygen wants it.
 
 The comment at the top becomes the description of the file, and "/// Result:" and the other headings become paragraphs of
 their own; a line that is indented under one continues it.
 """
+import pathlib
 import re
 import sys
 
@@ -18,9 +19,7 @@ def without_links(line):
     return "`".join(parts)
 
 
-def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
-        lines = file.read().splitlines()
+def filtered(lines):
     out = []
     top = []
     at = 1  # after the licence
@@ -39,7 +38,15 @@ def main():
         if "///" in line and not heading:
             line = re.sub(r"(///.*?)@", r"\1\\@", line)  # no command of Doxygen's
         out.append(without_links(line) if "///" in line else line)
-    print("\n".join(out))
+    return "\n".join(out) + "\n"
+
+
+def main():
+    folder, *headers = sys.argv[1:]
+    for header in headers:
+        there = pathlib.Path(folder, header)
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.write_text(filtered(pathlib.Path(header).read_text(encoding="utf-8").splitlines()), encoding="utf-8")
 
 
 if __name__ == "__main__":

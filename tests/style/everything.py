@@ -4,7 +4,10 @@
 warnings as errors. It only looks: nothing is written, so it takes a fraction of a build. Headers alone are not looked at:
 tests/headers and tests/style/run.sh do that.
 
-Usage: tests/style/everything.py COMPILER [--jobs N]
+Most of the time goes to the library's headers, so sources of the same options share them: compiled once before, as the tests
+have them anyway. Whether a source names what it needs is for the compiler of the release lane to say.
+
+Usage: tests/style/everything.py COMPILER [--jobs N] [--built FOLDER]
 """
 import argparse
 import concurrent.futures
@@ -55,8 +58,62 @@ def looking(command):
             yield "-fsyntax-only" if word == "-c" else word
 
 
-def look(each):
-    done = subprocess.run(list(looking(each["command"])), cwd=each["directory"], capture_output=True)
+def built(folder, compiler):
+    """The texts of the sources that a build has made objects of with this compiler, warnings being errors."""
+    texts = set()
+    for each in json.loads((pathlib.Path(folder) / "compile_commands.json").read_text()):
+        words = shlex.split(each["command"])
+        made = pathlib.Path(each["directory"], words[words.index("-o") + 1])
+        if pathlib.Path(words[0]).name == compiler and "-Werror" in words and made.is_file():
+            texts.add(pathlib.Path(each["file"]).read_text())
+    return texts
+
+
+COMMON = ("cohort/cohort.hpp", "cohort/asio.hpp")
+
+
+def begins_with_common(file):
+    """Whether it includes the most of them, and defines nothing before; None: neither, as far as this file goes."""
+    for line in file.read_text().splitlines():
+        if line.startswith("#define"):
+            return False
+        if re.match(r"#include <cohort/(cohort|communicator|run|connect|asio|backend/cpu)\.hpp>", line):
+            return True
+        own = re.match(r'#include "(.*)"', line)
+        if own and (file.parent / own[1]).is_file():
+            found = begins_with_common(file.parent / own[1])
+            if found is not None:
+                return found
+    return None
+
+
+def takes_common(each):
+    return "-include-pch" not in each["command"] and bool(begins_with_common(pathlib.Path(each["file"])))
+
+
+def common_headers(commands, folder):
+    """Of each source that may have them, by its file: what to put into its command."""
+    alike = {}
+    for each in filter(takes_common, commands):
+        words = [w for w in looking(each["command"]) if w != each["file"]]
+        alike.setdefault((each["directory"], *words), []).append(each["file"])
+    text = pathlib.Path(folder) / "common.hpp"
+    text.write_text("".join(f"#include <{h}>\n" for h in COMMON))
+    added = {}
+    for number, ((directory, *words), files) in enumerate(alike.items()):
+        if len(files) < 3:
+            continue  # less work without
+        before = str(pathlib.Path(folder) / f"common_{number}.pch")
+        words = [w for w in words if w != "-fsyntax-only"]
+        done = subprocess.run([*words, "-x", "c++-header", str(text), "-o", before], cwd=directory, capture_output=True)
+        if done.returncode == 0 and not done.stderr:
+            added.update((file, ["-include-pch", before]) for file in files)
+    return added
+
+
+def look(each, added):
+    words = list(looking(each["command"]))
+    done = subprocess.run([words[0], *added.get(each["file"], ()), *words[1:]], cwd=each["directory"], capture_output=True)
     return each["file"], done.returncode, done.stderr.decode(errors="replace")
 
 
@@ -64,16 +121,21 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     arguments.add_argument("compiler")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="at a time (default: one a core)")
+    arguments.add_argument("--built", metavar="FOLDER", help="leave out what this build, which is up to date, has compiled")
     given = arguments.parse_args()
+    done = built(given.built, given.compiler) if given.built else set()
     with tempfile.TemporaryDirectory() as folder:
-        every = list(to_look_at(configured(folder, given.compiler)))
+        commands = list(to_look_at(configured(folder, given.compiler)))
+        every = [each for each in commands if pathlib.Path(each["file"]).read_text() not in done]
+        added = common_headers(every, folder)
         bad = 0
         with concurrent.futures.ThreadPoolExecutor(max(1, given.jobs)) as at_once:
-            for source, status, said in at_once.map(look, every):
+            for source, status, said in at_once.map(lambda each: look(each, added), every):
                 if status != 0 or said:
                     bad += 1
                     print(f"{source}: {given.compiler} ended with {status}\n{said[:3000]}", flush=True)
-    print(f"{given.compiler}: {len(every)} sources, {bad} of them not as they should be")
+    print(f"{given.compiler}: {len(commands)} sources, of which a build has compiled {len(commands) - len(every)}; "
+          f"{bad} not as they should be")
     return 0 if every and bad == 0 else 1
 
 
