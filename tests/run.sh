@@ -360,10 +360,6 @@ if [ "$quick" = 0 ]; then
       too_late tsan $((checks_minutes + tsan_minutes))
     fi
   fi
-  # What the tsan lane has compiled with all warnings as errors need not be looked at again.
-  if [ "$with_tsan" = 1 ] && [ "$status" = 0 ] && [ "$tsan_compiler" = clang++-19 ]; then
-    export COHORT_BUILT_BY_CLANG_19=$PWD/build/tsan
-  fi
   start_aside checks run_checks ${checks[@]+"${checks[@]}"}
   [ "$with_tsan" = 0 ] || test_sanitizer_lane tsan "$status" thread "$tsan_compiler"
   take_aside checks || true

@@ -7,7 +7,7 @@ tests/headers and tests/style/run.sh do that.
 Most of the time goes to the library's headers, so sources of the same options share them: compiled once before, as the tests
 have them anyway. Whether a source names what it needs is for the compiler of the release lane to say.
 
-Usage: tests/style/everything.py COMPILER [--jobs N] [--built FOLDER]
+Usage: tests/style/everything.py COMPILER [--jobs N]
 """
 import argparse
 import concurrent.futures
@@ -56,17 +56,6 @@ def looking(command):
             next(words)
         else:
             yield "-fsyntax-only" if word == "-c" else word
-
-
-def built(folder, compiler):
-    """The texts of the sources that a build has made objects of with this compiler, warnings being errors."""
-    texts = set()
-    for each in json.loads((pathlib.Path(folder) / "compile_commands.json").read_text()):
-        words = shlex.split(each["command"])
-        made = pathlib.Path(each["directory"], words[words.index("-o") + 1])
-        if pathlib.Path(words[0]).name == compiler and "-Werror" in words and made.is_file():
-            texts.add(pathlib.Path(each["file"]).read_text())
-    return texts
 
 
 COMMON = ("cohort/cohort.hpp", "cohort/asio.hpp")
@@ -121,12 +110,9 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     arguments.add_argument("compiler")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="at a time (default: one a core)")
-    arguments.add_argument("--built", metavar="FOLDER", help="leave out what this build, which is up to date, has compiled")
     given = arguments.parse_args()
-    done = built(given.built, given.compiler) if given.built else set()
     with tempfile.TemporaryDirectory() as folder:
-        commands = list(to_look_at(configured(folder, given.compiler)))
-        every = [each for each in commands if pathlib.Path(each["file"]).read_text() not in done]
+        every = list(to_look_at(configured(folder, given.compiler)))
         added = common_headers(every, folder)
         bad = 0
         with concurrent.futures.ThreadPoolExecutor(max(1, given.jobs)) as at_once:
@@ -134,8 +120,7 @@ def main():
                 if status != 0 or said:
                     bad += 1
                     print(f"{source}: {given.compiler} ended with {status}\n{said[:3000]}", flush=True)
-    print(f"{given.compiler}: {len(commands)} sources, of which a build has compiled {len(commands) - len(every)}; "
-          f"{bad} not as they should be")
+    print(f"{given.compiler}: {len(every)} sources, {bad} of them not as they should be")
     return 0 if every and bad == 0 else 1
 
 

@@ -94,7 +94,20 @@ TEST_CASE("a message that took long for once changes nothing for long, whatever 
   CHECK(single_copies(c, 10000, mebibyte, time) > 9500);
 }
 
-TEST_CASE("each length has a choice of its own, up to 128 KiB and from 64 MiB one") {
+TEST_CASE("what is below 128 KiB has one choice, and what is 32 MiB or more") {
+  const auto single_after = [](std::uint64_t learnt, std::uint64_t asked) {
+    copy_choice c;
+    (void)single_copies(c, 16, learnt, paces(0.1, 0.05));
+    return c.next(asked) == copying::single_copy;
+  };
+  CHECK(single_after(65537, 131071));
+  CHECK_FALSE(single_after(131071, 131072));
+  CHECK(single_after(131072, 262143));
+  CHECK_FALSE(single_after(32 * mebibyte - 1, 32 * mebibyte));
+  CHECK(single_after(32 * mebibyte, std::uint64_t{1} << 40));
+}
+
+TEST_CASE("each length has a choice of its own") {
   copy_choice c;
   for (int i = 0; i < 1000; ++i) {
     (void)single_copies(c, 1, mebibyte, paces(0.1, 0.05));
