@@ -267,6 +267,9 @@ struct ncclComm {
 
 void gpu_test::set_asynchronous_error(ncclComm_t comm, ncclResult_t code) { comm->noticed = code; }
 
+static std::atomic<ncclResult_t> unique_id_result{ncclSuccess};
+void gpu_test::set_unique_id_result(ncclResult_t code) { unique_id_result = code; }
+
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* v) { return *v = NCCL_VERSION_CODE, ncclSuccess; }
@@ -276,7 +279,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::memset(id, 0, sizeof *id);
   std::memcpy(id, &next, sizeof next);
   ++next;
-  return ncclSuccess;
+  return unique_id_result;
 }
 const char* ncclGetErrorString(ncclResult_t) { return "an error of host_nccl.cpp"; }
 const char* ncclGetLastError(ncclComm_t) { return ""; }

@@ -9,6 +9,7 @@
 #include "support.hpp"
 #include "values.hpp"
 
+#include <barrier>
 #include <chrono>
 #include <latch>
 #include <string>
@@ -125,6 +126,64 @@ void thrown_in_group(communicator<nccl>& world, on here) {
       "outside of the group"));
 }
 
+// A subgroup on which its members do not agree is an error on all of them, and the world goes on.
+void subgroups(communicator<nccl>& world, on here, std::barrier<>& all) {
+  const int mine = world.rank();
+  const std::string who = "subgroup on 'world', rank " + std::to_string(mine) + " of 3";
+  CHECK(throws(
+      errc::invalid_argument,
+      [&] {
+        (void)world.subgroup(mine == 1 ? ranks{0, 2, 1} : ranks{0, 1, 2});
+      },
+      who, "ranks 0 and 1 have called it with different lists of members", "in the same order"));
+  all.arrive_and_wait();
+  if (mine == 0) gpu_test::set_unique_id_result(ncclSystemError);
+  all.arrive_and_wait();
+  CHECK(throws(
+      errc::io_error,
+      [&] {
+        (void)world.subgroup(ranks{2, 0, 1});
+      },
+      who, "ncclGetUniqueId on rank 0", "an error of host_nccl.cpp"));
+  all.arrive_and_wait();
+  if (mine == 0) gpu_test::set_unique_id_result(ncclSuccess);
+  all.arrive_and_wait();
+  gpu_test::set_capturing(here.stream, true);
+  CHECK(throws(
+      errc::invalid_argument,
+      [&] {
+        (void)world.subgroup(ranks{0, 1, 2});
+      },
+      who, "captured into a graph", "make it before the capture"));
+  gpu_test::set_capturing(here.stream, false);
+  CHECK(!world.failed());
+  const communicator<nccl> whole = world.subgroup(ranks{0, 1, 2});
+  CHECK(whole.size() == 3 && whole.rank() == mine);
+  CHECK(throws(
+      errc::invalid_argument,
+      [&] {
+        (void)world.group([](const communicator<nccl>& g) { (void)g.subgroup(ranks{0, 1, 2}); }, here);
+      },
+      who, "make it outside of the group"));
+}
+
+// A member that does not come to a subgroup.
+void subgroup_without_one(communicator<nccl>& world, on here, std::latch& told) {
+  if (world.rank() == 1) return told.wait();
+  world.set_timeout(100ms);
+  CHECK(world.timeout_after() == 100ms && !world.poll());
+  CHECK(throws(
+      errc::timed_out,
+      [&] {
+        (void)world.subgroup(ranks{0, 1, 2});
+      },
+      "subgroup on rank " + std::to_string(world.rank()) + " of 3", "after 100 ms", "a rank has not come"));
+  CHECK(world.failed());
+  CHECK(throws(
+      errc::timed_out, [&] { (void)world.barrier(here); }, "barrier on 'world'", "first cause", "subgroup"));
+  told.count_down();
+}
+
 void aborted(communicator<nccl>& world, on here) {
   world.abort();
   CHECK(throws(
@@ -142,6 +201,10 @@ int main() {
   gpu_test::on_ranks(3, [&](communicator<nccl>& world, on here) { without_one(world, here, late); });
   std::latch lost(2);
   gpu_test::on_ranks(3, [&](communicator<nccl>& world, on here) { lost_rank(world, here, lost); });
+  std::latch alone(2);
+  gpu_test::on_ranks(3, [&](communicator<nccl>& world, on here) { subgroup_without_one(world, here, alone); });
+  std::barrier<> all(3);
+  gpu_test::on_ranks(3, [&](communicator<nccl>& world, on here) { subgroups(world, here, all); });
   gpu_test::on_ranks(2, captured);
   gpu_test::on_ranks(2, thrown_in_group);
   gpu_test::on_ranks(2, aborted);

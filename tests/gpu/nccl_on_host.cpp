@@ -329,6 +329,26 @@ task<> groups(place p) {
   // A group of a group: its members by their ranks in the world.
   const communicator<nccl> first = backwards.subgroup(ranks{0});
   CHECK(first.is_member() == (mine == n - 1) && (!first.is_member() || first.world_rank_of(0) == n - 1));
+  // The members alone call, each as often as it is one.
+  for (int r = 0; r < n; ++r) {
+    const int next = (r + 1) % n;
+    if (n < 2 || (mine != r && mine != next)) continue;
+    const communicator<nccl> pair = co_await p.world.subgroup(ranks{next, r});
+    CHECK(pair.size() == 2 && pair.rank() == (mine == r ? 1 : 0) && pair.world_rank_of(1) == r);
+    CHECK(pair.timeout_after() == p.world.timeout_after() && pair.name() == "world/subgroup");
+    CHECK(total_of(pair, p.here) == 2001);
+  }
+  if (mine != 0) {
+    const communicator<nccl> rest = co_await p.world.subgroup([&] {
+      std::vector<int> list;
+      for (int r = 1; r < n; ++r) list.push_back(r);
+      return list;
+    }());
+    CHECK(rest.size() == n - 1 && rest.rank() == mine - 1 && rest.rank_of(0) == -1);
+  } else if (n > 1) {
+    const communicator<nccl> none = co_await p.world.subgroup(ranks{1});
+    CHECK(!none.is_member() && none.rank() == -1);
+  }
   const communicator<nccl> copy = co_await p.world.duplicate();
   CHECK(copy.rank() == mine && copy.size() == n && copy.name() == "world/copy" && copy.rank_of(n - 1) == n - 1);
   if (n % 2 == 0) {

@@ -101,6 +101,15 @@ class [[nodiscard]] communicator<nccl> : public detail::nccl_message_calls<commu
     front_.require_member("set_timeout");
     front_.party()->timeout = after;
   }
+  [[nodiscard]] std::chrono::nanoseconds timeout_after() const {
+    front_.require_member("timeout_after");
+    return front_.party()->timeout;
+  }
+
+  /// For loops that are written for every backend: the device moves what is in flight by itself.
+  ///
+  /// Result: false: there is nothing for the host to move
+  static constexpr bool poll() noexcept { return false; }
   /// Of reductions by a fold: up to `one_shot` bytes a rank everything is gathered everywhere; of longer ones `chunk`
   /// bytes are exchanged with each rank at a time. To be set alike on every rank.
   void set_fold_sizes(std::size_t one_shot, std::size_t chunk) const {

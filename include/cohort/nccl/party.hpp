@@ -174,6 +174,12 @@ class nccl_party final : public device_party {
     throw e;
   }
 
+  /// When what is waited for now has taken too long.
+  [[nodiscard]] clock::time_point deadline_of_call() const noexcept {
+    const auto now = clock::now();
+    return timeout > clock::time_point::max() - now ? clock::time_point::max() : now + timeout;
+  }
+
   /// The number of the call that is made now.
   void count_call() noexcept { ++calls_; }
 
@@ -222,10 +228,6 @@ class nccl_party final : public device_party {
   }
 
  private:
-  [[nodiscard]] clock::time_point deadline_of_call() const noexcept {
-    const auto now = clock::now();
-    return timeout > clock::time_point::max() - now ? clock::time_point::max() : now + timeout;
-  }
   void note_failure(std::exception_ptr why) noexcept {
     const std::lock_guard lock(mutex_);
     if (!cause_) cause_ = std::move(why);

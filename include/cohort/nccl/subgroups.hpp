@@ -6,6 +6,7 @@
 
 #include <cohort/memory.hpp>
 #include <cohort/nccl/front.hpp>
+#include <cohort/nccl/subgroup_id.hpp>
 #include <cohort/types.hpp>
 
 #include <algorithm>
@@ -69,10 +70,12 @@ class nccl_subgroup_calls {
 
   /// Those ranks, in the order of the list.
   ///
-  /// Result: the communicator of the list; not a member for a rank that is not in its own list
-  /// Needs:  the same call on every rank, unlike elsewhere: NCCL has no other way. Ranks of different lists, none of which
-  ///         has a rank of another, each get their own
-  /// Errors: as split; invalid_argument (a rank that there is not, or twice)
+  /// Result:    the communicator of the list; not a member for a rank that is not in it
+  /// Needs:     the same list on every rank that is in it; the others need not call
+  /// Completes: when it returns: it waits for the other members, and for what is on the stream of the communicator
+  /// Errors:    as split; invalid_argument (a rank that there is not, or twice; lists that differ; a stream that is being
+  ///            captured; within a group())
+  /// Cost:      two messages of half a kilobyte for each member, then NCCL's own start, a second or more
   template <class... Options>
   [[nodiscard]] made_group<Communicator> subgroup(const ranks& members, const Options&... options) const {
     constexpr const char* name = "subgroup";
@@ -86,12 +89,21 @@ class nccl_subgroup_calls {
         calls().refuse(name, "rank " + std::to_string(list[i]) + " is twice in the list: expected each once");
       }
     }
-    std::string its_name = name_of(calls().party()->name() + "/subgroup", options...);
     const auto mine = std::find(list.begin(), list.end(), calls().rank());
-    if (mine == list.end()) return part(name, no_color, key{0}, std::move(its_name), {});
-    // The lowest rank of a list is in no other.
-    return part(name, color{*std::min_element(list.begin(), list.end())}, key{static_cast<int>(mine - list.begin())},
-                std::move(its_name), calls().party()->members_of(list));
+    if (mine == list.end()) return no_member();
+    nccl_party& p = *calls().party();
+    if (p.in_group) calls().refuse(name, "within group() nothing can be waited for: make it outside of the group");
+    if (is_capturing(p.stream)) {
+      calls().refuse(name,
+                     "the stream is being captured into a graph, and a communicator is made by the host: make it "
+                     "before the capture");
+    }
+    const ncclUniqueId id = agree_on_subgroup(calls(), list);
+    const nccl_entry inside(p, name);
+    const device_scope here(device{p.device_index()});
+    return with_settings(nccl_handle::create(static_cast<int>(list.size()), id, static_cast<int>(mine - list.begin()),
+                                             nccl_handle::config(), p.deadline_of_call()),
+                         name_of(p.name() + "/subgroup", options...), p.members_of(list));
   }
   template <range_like Range, class... Options>
     requires(!std::same_as<std::remove_cvref_t<Range>, ranks>)
@@ -147,18 +159,28 @@ class nccl_subgroup_calls {
     return adopt(operation, made, std::move(name), std::move(members));
   }
 
-  /// Waits for NCCL to finish it, and asks who this rank is there.
+  [[nodiscard]] static made_group<Communicator> no_member() {
+    return made_group<Communicator>(Communicator(std::shared_ptr<nccl_party>()));
+  }
+
+  /// Waits for NCCL to finish it.
   [[nodiscard]] made_group<Communicator> adopt(const char* operation, ncclComm_t made, std::string name,
                                                std::vector<int> members) const {
-    nccl_party& p = *calls().party();
-    if (made == nullptr) return made_group<Communicator>(Communicator(std::shared_ptr<nccl_party>()));
+    const nccl_party& p = *calls().party();
+    if (made == nullptr) return no_member();
     nccl_handle handle(made);
-    handle.settle(ncclInProgress, operation, nccl_party::clock::now() + p.timeout,
+    handle.settle(ncclInProgress, operation, p.deadline_of_call(),
                   "rank " + std::to_string(p.rank()) + " of " + std::to_string(p.size()) + " waits for the others");
+    return with_settings(std::move(handle), std::move(name), std::move(members));
+  }
+  /// Asks who this rank is there; the settings are those of the communicator that it is made of.
+  [[nodiscard]] made_group<Communicator> with_settings(nccl_handle handle, std::string name,
+                                                       std::vector<int> members) const {
+    nccl_party& p = *calls().party();
     int rank = -1;
     int size = 0;
-    check_nccl(ncclCommUserRank(made, &rank), "ncclCommUserRank");
-    check_nccl(ncclCommCount(made, &size), "ncclCommCount");
+    check_nccl(ncclCommUserRank(handle.get(), &rank), "ncclCommUserRank");
+    check_nccl(ncclCommCount(handle.get(), &size), "ncclCommCount");
     auto party = std::make_shared<nccl_party>(std::move(handle), rank, size, p.device_index(), std::move(name),
                                               std::move(members));
     party->timeout = p.timeout;

@@ -300,6 +300,9 @@ void smaller_ones(communicator<nccl>& world) {
   EXPECT(!none.is_member());
   communicator<nccl> copy = world.duplicate();
   EXPECT(copy.size() == 1 && copy.on_device().index == 0);
+  communicator<nccl> own = copy.subgroup(cohort::ranks{0});
+  EXPECT(own.size() == 1 && own.rank() == 0 && own.name() == "world/copy/subgroup" && own.world_rank_of(0) == 0);
+  EXPECT(own.timeout_after() == world.timeout_after() && !own.poll());
   EXPECT(half.world_rank_of(0) == 0 && copy.rank_of(0) == 0 && copy.rank_of(1) == -1);
   auto window = world.make_window<float>(1 << 20);
   EXPECT(window.data() != nullptr && window.size() == 1 << 20);
