@@ -57,19 +57,23 @@ class guarded {
   [[nodiscard]] std::span<T> part(std::size_t first, std::size_t count) noexcept { return {data() + first, count}; }
 
   [[nodiscard]] bool margins_intact() const noexcept {
-    return std::all_of(bytes_.begin(), bytes_.begin() + margin, is_filling) &&
-           std::all_of(bytes_.end() - margin, bytes_.end(), is_filling);
+    return filled(bytes_.data(), margin) && filled(bytes_.data() + bytes_.size() - margin, margin);
   }
   /// Nothing has been written to the elements from `first` on.
   [[nodiscard]] bool untouched(std::size_t first = 0) const noexcept {
-    return std::all_of(bytes_.begin() + static_cast<std::ptrdiff_t>(margin + first * sizeof(T)), bytes_.end(),
-                       is_filling);
+    const std::size_t before = margin + first * sizeof(T);
+    return filled(bytes_.data() + before, bytes_.size() - before);
   }
 
  private:
-  static constexpr std::ptrdiff_t margin = 64;
+  static constexpr std::size_t margin = 64;
   static constexpr std::byte filling{0xa5};
-  static bool is_filling(std::byte b) noexcept { return b == filling; }
+  COHORT_TEST_NOT_SANITIZED static bool filled(const std::byte* at, std::size_t size) noexcept {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (at[i] != filling) return false;
+    }
+    return true;
+  }
 
   std::vector<std::byte> bytes_;
   std::size_t count_;
@@ -249,16 +253,19 @@ task<> expect_same_everywhere(checker<Backend>& c, std::uint64_t mine, std::stri
   }
 }
 
-template <class T>
-[[nodiscard]] std::uint64_t digest(std::span<const T> values) {
-  std::uint64_t h = values.size();
-  const auto bytes = std::as_bytes(values);
-  for (std::size_t i = 0; i < bytes.size(); i += 8) {
+[[nodiscard]] COHORT_TEST_NOT_SANITIZED inline std::uint64_t digest_of(const std::byte* bytes, std::size_t size,
+                                                                       std::uint64_t h) {
+  for (std::size_t i = 0; i < size; i += 8) {
     std::uint64_t chunk = 0;
-    std::memcpy(&chunk, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
+    if (i + 8 <= size) __builtin_memcpy(&chunk, bytes + i, 8);
+    else std::memcpy(&chunk, bytes + i, size - i);
     h = mix(h ^ chunk);
   }
   return h;
+}
+template <class T>
+[[nodiscard]] std::uint64_t digest(std::span<const T> values) {
+  return digest_of(reinterpret_cast<const std::byte*>(values.data()), values.size_bytes(), values.size());
 }
 
 }  // namespace oracle

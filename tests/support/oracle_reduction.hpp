@@ -34,14 +34,13 @@ template <class T, class Op>
 class operands {
  public:
   using wide = std::conditional_t<std::is_same_v<T, complex>, complex, double>;
-  static constexpr std::size_t most_ranks = 16;
+  static constexpr int most_ranks = 16;
 
   /// Element i of rank r is a function of (seed, r, i).
   operands(int ranks, std::size_t count, data kind, std::uint64_t seed) : ranks_(ranks), count_(count), kind_(kind) {
     for (int r = 0; r < ranks; ++r) {
-      std::vector<T> own;
-      own.reserve(count);
-      for (std::size_t i = 0; i < count; ++i) own.push_back(operand<T, Op>(seed, r, i, kind));
+      std::vector<T> own(count);
+      write_operands<T, Op>(own.data(), seed, r, count, kind);
       inputs_.push_back(std::move(own));
       if constexpr (!is_scaled) continue;
       std::vector<T> contributed;
@@ -49,9 +48,16 @@ class operands {
       for (const T& x : inputs_.back()) contributed.push_back(contribution(x, functor(r)));
       contributions_.push_back(std::move(contributed));
     }
-    totals_.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) totals_.push_back(conclusion(tree(i), ranks));
+    for (int r = 0; r < ranks; ++r) {
+      rows_[r] = (is_scaled ? contributions_ : inputs_)[static_cast<std::size_t>(r)].data();
+    }
+    totals_.resize(count);
+    write_totals(totals_.data());
   }
+
+  operands(operands&&) noexcept = default;
+  operands& operator=(operands&&) noexcept = default;
+  ~operands() = default;
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   [[nodiscard]] Op functor(int rank) const { return functor_of<Op>(rank, kind_); }
@@ -124,10 +130,8 @@ class operands {
       if (g == grouping::free && kind_ == data::rough) return compare_rounded(c, what, found, first);
     }
     if (g == grouping::in_order) {
-      std::vector<T> expected;
-      for (std::size_t i = first; i < first + found.size(); ++i) {
-        expected.push_back(conclusion(in_order(ranks_, i), ranks_));
-      }
+      std::vector<T> expected(found.size());
+      write_in_order(expected.data(), first, found.size());
       return c.same(what, found, std::span<const T>(expected));
     }
     if (g != grouping::pairwise) return c.same(what, found, totals(first, found.size()));
@@ -139,8 +143,8 @@ class operands {
   /// Whether a rank's contribution is another value than its input.
   static constexpr bool is_scaled = requires(const Op& op) { op.factor; };
 
-  [[nodiscard]] const T& at(int rank, std::size_t i) const {
-    return (is_scaled ? contributions_ : inputs_)[static_cast<std::size_t>(rank)][i];
+  [[nodiscard, gnu::always_inline]] COHORT_TEST_NOT_SANITIZED const T& at(int rank, std::size_t i) const {
+    return rows_[rank][i];
   }
 
   /// Written anew rather than asked of the library.
@@ -158,8 +162,11 @@ class operands {
     else return total / static_cast<T>(ranks);
   }
 
+  COHORT_TEST_NOT_SANITIZED void write_in_order(T* into, std::size_t first, std::size_t n) const {
+    for (std::size_t i = 0; i < n; ++i) into[i] = conclusion(in_order(ranks_, first + i), ranks_);
+  }
   /// The first n ranks from the left.
-  [[nodiscard]] T in_order(int n, std::size_t i) const {
+  [[nodiscard]] COHORT_TEST_NOT_SANITIZED T in_order(int n, std::size_t i) const {
     using accumulator = cohort::accumulator_t<Op, T>;
     const cohort::detail::applied<Op, T> op = [this] {
       if constexpr (std::is_same_v<cohort::detail::applied<Op, T>, Op>) return functor(0);
@@ -176,20 +183,22 @@ class operands {
     for (int r = 1; r < n; ++r) total = static_cast<T>(op(total, at(r, i)));
     return total;
   }
-  [[nodiscard]] T tree(std::size_t i) const {
+  /// As a tree, all elements.
+  COHORT_TEST_NOT_SANITIZED void write_totals(T* into) const {
     const Op op = functor(0);
     int core = 1;
     while (2 * core <= ranks_) core *= 2;
     const int pairs = ranks_ - core;
-    std::array<T, most_ranks> level{};
-    for (int k = 0; k < core; ++k) {
-      level[static_cast<std::size_t>(k)] =
-          k < pairs ? static_cast<T>(op(at(2 * k, i), at(2 * k + 1, i))) : at(k + pairs, i);
+    T level[most_ranks]{};
+    for (std::size_t i = 0; i < count_; ++i) {
+      for (int k = 0; k < core; ++k) {
+        level[k] = k < pairs ? static_cast<T>(op(at(2 * k, i), at(2 * k + 1, i))) : at(k + pairs, i);
+      }
+      for (int width = core; width > 1; width /= 2) {
+        for (int k = 0; k < width / 2; ++k) level[k] = static_cast<T>(op(level[2 * k], level[2 * k + 1]));
+      }
+      into[i] = conclusion(level[0], ranks_);
     }
-    for (std::size_t width = static_cast<std::size_t>(core); width > 1; width /= 2) {
-      for (std::size_t k = 0; k < width / 2; ++k) level[k] = static_cast<T>(op(level[2 * k], level[2 * k + 1]));
-    }
-    return level[0];
   }
   /// The operands of up to `length` ranks that end at `rank`, where length is a power of two.
   [[nodiscard]] T window(int rank, int length, std::size_t i) const {
@@ -234,6 +243,7 @@ class operands {
   data kind_;
   std::vector<std::vector<T>> inputs_{};
   std::vector<std::vector<T>> contributions_{};  // only if they differ from the inputs
+  const T* rows_[2 * most_ranks]{};              // element i of rank r is rows_[r][i]
   std::vector<T> totals_{};
 };
 

@@ -92,46 +92,54 @@ struct modular_sum {
 /// Where operands are rounded when they are combined, `rough` ones show the grouping; `exact` ones never do.
 enum class data : bool { exact, rough };
 
-[[nodiscard]] constexpr std::uint64_t mix(std::uint64_t x) noexcept {
+// Of what is called for each element, into its caller also where nothing is optimised.
+[[nodiscard, gnu::always_inline]] COHORT_TEST_NOT_SANITIZED constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
   return x ^ (x >> 31);
 }
-[[nodiscard]] constexpr std::uint64_t bits_at(std::uint64_t seed, int rank, std::size_t index) noexcept {
+[[nodiscard, gnu::always_inline]] COHORT_TEST_NOT_SANITIZED constexpr std::uint64_t bits_at(
+    std::uint64_t seed, int rank, std::size_t index) noexcept {
   return mix(mix(seed * 1021 + static_cast<std::uint64_t>(rank)) + index);
 }
 
 /// An element of any type with random bytes: for what moves them only.
 template <class T>
-[[nodiscard]] T token(std::uint64_t seed, int rank, std::size_t index) {
-  std::array<std::uint64_t, (sizeof(T) + 7) / 8> bits{};
-  for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = bits_at(seed + 7919 * i, rank, index);
+[[nodiscard, gnu::always_inline]] COHORT_TEST_NOT_SANITIZED inline T token(std::uint64_t seed, int rank,
+                                                                           std::size_t index) {
+  constexpr std::size_t words = (sizeof(T) + 7) / 8;
+  std::uint64_t bits[words];
+  for (std::size_t i = 0; i < words; ++i) bits[i] = bits_at(seed + 7919 * i, rank, index);
   T value{};
-  std::memcpy(static_cast<void*>(&value), bits.data(), sizeof(T));
+  __builtin_memcpy(static_cast<void*>(&value), bits, sizeof(T));
   return value;
 }
 template <class T>
+COHORT_TEST_NOT_SANITIZED void write_tokens(T* into, std::uint64_t seed, int rank, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) into[i] = token<T>(seed, rank, i);
+}
+template <class T>
 [[nodiscard]] std::vector<T> tokens(std::uint64_t seed, int rank, std::size_t count) {
-  std::vector<T> all;
-  all.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) all.push_back(token<T>(seed, rank, i));
+  std::vector<T> all(count);
+  write_tokens(all.data(), seed, rank, count);
   return all;
 }
 
 namespace detail {
 /// Exact: an integer from -8 to 8, of which 8 add up without rounding even in bfloat16.
-[[nodiscard]] inline double real_operand(std::uint64_t bits, data kind) {
+inline constexpr double scales[] = {0x1p-6, 0x1p-5, 0x1p-4, 0x1p-3, 0x1p-2, 0x1p-1, 0x1p0,
+                                    0x1p1,  0x1p2,  0x1p3,  0x1p4,  0x1p5,  0x1p6};
+[[nodiscard, gnu::always_inline]] COHORT_TEST_NOT_SANITIZED inline double real_operand(std::uint64_t bits, data kind) {
   if (kind == data::exact) return static_cast<double>(static_cast<int>(bits % 17) - 8);
-  constexpr std::array scales{0x1p-6, 0x1p-5, 0x1p-4, 0x1p-3, 0x1p-2, 0x1p-1, 0x1p0,
-                              0x1p1,  0x1p2,  0x1p3,  0x1p4,  0x1p5,  0x1p6};
-  const double magnitude = (1.0 + static_cast<double>(bits >> 40) * 0x1p-24) * scales[bits % scales.size()];
+  const double magnitude = (1.0 + static_cast<double>(bits >> 40) * 0x1p-24) * scales[bits % 13];
   return (bits & 0x10000) != 0 ? -magnitude : magnitude;
 }
 }  // namespace detail
 
 template <class T, class Op>
-[[nodiscard]] T operand(std::uint64_t seed, int rank, std::size_t index, data kind) {
+[[nodiscard, gnu::always_inline]] COHORT_TEST_NOT_SANITIZED inline T operand(std::uint64_t seed, int rank,
+                                                                             std::size_t index, data kind) {
   const std::uint64_t bits = bits_at(seed, rank, index);
   const auto low = static_cast<std::uint32_t>(bits);
   const auto high = static_cast<std::uint32_t>(bits >> 32);
@@ -147,6 +155,11 @@ template <class T, class Op>
     return {detail::real_operand(bits, kind), detail::real_operand(mix(bits), kind)};
   } else if constexpr (std::is_integral_v<T>) return static_cast<T>(bits);
   else return static_cast<T>(detail::real_operand(bits, kind));
+}
+
+template <class T, class Op>
+COHORT_TEST_NOT_SANITIZED void write_operands(T* into, std::uint64_t seed, int rank, std::size_t count, data kind) {
+  for (std::size_t i = 0; i < count; ++i) into[i] = operand<T, Op>(seed, rank, i, kind);
 }
 
 /// The functor that a rank passes: the factors of premultiplied_sum differ from rank to rank.
