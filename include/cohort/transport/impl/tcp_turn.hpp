@@ -12,6 +12,7 @@ namespace cohort::transport {
 inline bool tcp_transport::progress() {
   // Few connections are asked directly; many cost less through the reactor.
   constexpr std::size_t direct_limit = 4;
+  constexpr int most_handlers = 16;
   const auto look_at_memory = [this] {
     const bool reached = waits_.look(*this);
     return (!links_.empty() && links_.move()) || reached;
@@ -34,7 +35,8 @@ inline bool tcp_transport::progress() {
     for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
     {
       const detail::for_scope inside(in_reactor_, true);  // a handler of the caller's may throw
-      moved = io_->poll() > 0 || moved;
+      // Not until nothing is ready: a peer that sends as fast as this rank reads would hold the caller for all it has.
+      for (int handlers = 0; handlers < most_handlers && io_->poll_one() > 0; ++handlers) moved = true;
     }
     if (std::exchange(look_again_, false)) moved = look_at_memory() || moved;
   }
