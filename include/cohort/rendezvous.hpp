@@ -172,7 +172,7 @@ class meeting {
                                std::to_string(options_.world_size) + ", " + who(other.peer) + " with " +
                                std::to_string(other.world_size);
       (void)decide_failure(errc::world_size_mismatch, self(), text);
-      wait_for_readers(std::max(options_.world_size, other.world_size));
+      wait_for_readers(std::max(options_.world_size, other.world_size), other.peer.rank);
       throw failure(errc::world_size_mismatch, other.peer.rank, text);
     }
     const std::string held = keys_.compare_set(rank_key(self()), "", record, until_);
@@ -268,8 +268,8 @@ class meeting {
   }
 
   /// Rank 0 usually serves the store: were it to leave at once, the others would learn that the store went away
-  /// instead of why.
-  void wait_for_readers(int world_size) {
+  /// instead of why. It waits for those who have joined; `here` is there too, though it may not have said so yet.
+  void wait_for_readers(int world_size, int here = -1) {
     if (self() != 0) return;
     quietly([&] {
       const deadline last = deadline_after(farewell);
@@ -278,7 +278,8 @@ class meeting {
       const std::vector<int> absent = ranks_of(keys_.wait_until(readers, started_));
       readers.clear();
       for (int r = 1; r < world_size; ++r) {
-        if (!std::binary_search(absent.begin(), absent.end(), r)) readers.push_back("read/" + std::to_string(r));
+        const bool joined = r == here || !std::binary_search(absent.begin(), absent.end(), r);
+        if (joined) readers.push_back("read/" + std::to_string(r));
       }
       (void)keys_.wait_until(readers, last);
     });
@@ -289,8 +290,7 @@ class meeting {
   static void quietly(const F& f) noexcept {
     try {
       f();
-    } catch (...) {
-    }
+    } catch (...) {}
   }
 
   [[nodiscard]] static std::vector<int> ranks_of(const std::vector<std::string>& rank_keys) {

@@ -323,6 +323,20 @@ TEST_CASE("rendezvous: world sizes that differ") {
   CHECK(first.text == other.text);
 }
 
+TEST_CASE("rendezvous: rank 0 stays for the one whose world size differs, who has not told its address yet") {
+  cohort::memory_store shared;
+  any_store s{shared};
+  s.set(prefix + "size", cohort::detail::encode_record({someone(1), 3, 7}), soon());
+  const auto started = std::chrono::steady_clock::now();
+  const outcome first = attend(s, someone(0), options_of(2));
+  CHECK(first.code == errc::world_size_mismatch);
+  // Rank 1 never reads why, so that rank 0 has waited for as long as it waits for anybody.
+  CHECK(std::chrono::steady_clock::now() - started >= 900ms);
+  const outcome other = attend(s, someone(1), options_of(3));
+  CHECK(other.code == errc::world_size_mismatch);
+  CHECK(other.text == first.text);
+}
+
 TEST_CASE("rendezvous: a store that cannot be reached is named") {
   cohort::launch_info info;
   info.rank = 1;
