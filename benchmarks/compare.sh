@@ -42,7 +42,7 @@ build() {
     rm -f "$bin/$name"
     return
   fi
-  if [ -x "$bin/$name" ] && [ -z "$(find "$root/include" "$here/measure.hpp" "$source" -newer "$bin/$name" | head -n 1)" ]; then
+  if [ -x "$bin/$name" ] && [ -z "$(find "$root/include" "$here/measure.hpp" "$here"/peers/bare_*.hpp "$source" -newer "$bin/$name" | head -n 1)" ]; then
     return
   fi
   echo "building $name"
@@ -61,6 +61,7 @@ build() {
 libraries=-pthread
 build cohort "$here/peers/cohort.cpp" "$compiler"
 build floors "$here/floors.cpp" "$compiler"
+build bare "$here/peers/bare.cpp" "$compiler"
 libraries=
 build openmpi "$here/peers/mpi.cpp" mpicxx.openmpi
 build mpich "$here/peers/mpi.cpp" mpicxx.mpich

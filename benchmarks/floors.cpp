@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What this machine allows, without any library: the time of a flag between two processes, of 8 bytes over a raw socket,
-// and the rate at which one core copies and adds. No transport can be faster.
+// and the rate at which one core copies and adds, alone and while all the others do. No transport can be faster.
 //   floors [--json]
 #include <cohort/detail/stream_store.hpp>
 
@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -192,6 +193,25 @@ figure stream_rate(const char* name, double bytes, const std::function<void()>& 
       [bytes](double s) { return bytes / s / 1e9; });
 }
 
+/// The same while a process on every other core does it too: they share caches, memory, and on some machines a core.
+figure crowded_rate(const char* name, double bytes, const std::function<void()>& once) {
+  std::vector<pid_t> others;
+  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) {
+    const pid_t child = ::fork();
+    if (child < 0) give_up("fork");
+    if (child == 0) {
+      for (;;) once();  // its own pages from the first write on
+    }
+    others.push_back(child);
+  }
+  const figure found = stream_rate(name, bytes, once);
+  for (const pid_t each : others) {
+    ::kill(each, SIGKILL);
+    ::waitpid(each, nullptr, 0);
+  }
+  return found;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -206,18 +226,23 @@ int main(int argc, char** argv) {
   arrays m;
   const std::size_t n = m.a.size();
   const auto bytes = [](int passes) { return static_cast<double>(passes) * static_cast<double>(stream_bytes); };
-  all.push_back(stream_rate("copy of 16 MiB by one core (read + written)", bytes(2),
-                            [&] { std::memcpy(m.c.data(), m.a.data(), stream_bytes); }));
-  all.push_back(stream_rate("the same past the caches", bytes(2), [&] {
+  const auto copy = [&] { std::memcpy(m.c.data(), m.a.data(), stream_bytes); };
+  const auto copy_past = [&] {
     cohort::detail::stream_copy(reinterpret_cast<std::byte*>(m.c.data()),
                                 reinterpret_cast<const std::byte*>(m.a.data()), stream_bytes);
     cohort::detail::stream_fence();
-  }));
-  all.push_back(stream_rate("a += b of 16 MiB by one core (2 read + 1 written)", bytes(3), [&] {
+  };
+  const auto add = [&] {
     float* const a = m.a.data();
     const float* const b = m.b.data();
     for (std::size_t i = 0; i < n; ++i) a[i] += b[i];
-  }));
+  };
+  all.push_back(stream_rate("copy of 16 MiB by one core (read + written)", bytes(2), copy));
+  all.push_back(stream_rate("the same past the caches", bytes(2), copy_past));
+  all.push_back(stream_rate("a += b of 16 MiB by one core (2 read + 1 written)", bytes(3), add));
+  all.push_back(crowded_rate("copy of 16 MiB by each core while all do", bytes(2), copy));
+  all.push_back(crowded_rate("the same past the caches, all cores", bytes(2), copy_past));
+  all.push_back(crowded_rate("a += b of 16 MiB by each core while all do", bytes(3), add));
   if (json) {
     std::printf("[");
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -18,7 +18,7 @@ OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter
 ALL_REDUCE_SIZES = [8, 64, 512, 4096, 16384, 65536, 262144, 1048576, 2097152, 4194304, 16777216, 67108864]
 OTHER_SIZES = [8, 65536, 4194304]
 P2P_SIZES = [8, 4096, 65536, 1048576, 4194304]
-PEERS = ["cohort_registered", "openmpi", "mpich", "gloo", "openmpi_requests", "mpich_requests", "cohort_openmpi", "cohort_mpich"]
+PEERS = ["cohort_registered", "bare", "bare_registered", "openmpi", "mpich", "gloo", "openmpi_requests", "mpich_requests", "cohort_openmpi", "cohort_mpich"]
 UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -79,7 +79,7 @@ def sizes_of(operation, ranks, options):
 def start_jobs(options, ranks, transport):
     running = {}
     for library in ["cohort"] + options.peers:
-        if library == "cohort_registered" and transport != "shm":
+        if library.endswith("_registered") and transport != "shm":
             continue
         program = os.path.join(options.bin, jobs.LIBRARIES[library].get("program", library))
         if not os.path.exists(program):

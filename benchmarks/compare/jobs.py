@@ -44,8 +44,12 @@ LIBRARIES = {
         "shm": {}, "tcp": {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}},
     "gloo": {"launcher": None, "shm": {}, "tcp": {}},
 }
-# The same program with its buffers registered, which is a matter of shared memory.
-LIBRARIES["cohort_registered"] = dict(LIBRARIES["cohort"], program="cohort", shm={"MEASURE_REGISTER": "1"})
+# No library at all: what the machine allows.
+LIBRARIES["bare"] = {"launcher": None, "shm": {"MEASURE_TRANSPORT": "shm"}, "tcp": {"MEASURE_TRANSPORT": "tcp"}}
+# The same programs with their buffers registered, which is a matter of shared memory.
+for each in ("cohort", "bare"):
+    LIBRARIES[each + "_registered"] = dict(
+        LIBRARIES[each], program=each, shm=dict(LIBRARIES[each]["shm"], MEASURE_REGISTER="1"))
 # Cohort over either, with MPI's own promises: that ranks call the same is not checked before MPI's own collectives.
 for mpi in ("openmpi", "mpich"):
     over = dict(LIBRARIES[mpi])

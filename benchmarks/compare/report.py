@@ -7,9 +7,9 @@ import platform
 import subprocess
 import time
 
-LIBRARIES = ["cohort", "cohort_registered", "openmpi", "mpich", "gloo", "openmpi_requests", "mpich_requests",
+LIBRARIES = ["cohort", "cohort_registered", "bare", "bare_registered", "openmpi", "mpich", "gloo", "openmpi_requests", "mpich_requests",
              "cohort_openmpi", "cohort_mpich"]
-TITLES = {"cohort": "cohort", "cohort_registered": "registered", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
+TITLES = {"cohort": "cohort", "cohort_registered": "registered", "bare": "bare", "bare_registered": "bare, reg.", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
           "openmpi_requests": "Open MPI, I", "mpich_requests": "MPICH, I", "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
 
 
@@ -20,6 +20,10 @@ def size_text(count):
     return f"{count} B"
 
 
+def cell_text(row):
+    return f"{row['operation']} {size_text(row['bytes'])}, {row['ranks']} ranks"
+
+
 def time_text(microseconds):
     digits = 3 if microseconds < 10 else 2 if microseconds < 100 else 1 if microseconds < 1000 else 0
     return f"{microseconds:.{digits}f}"
@@ -27,7 +31,7 @@ def time_text(microseconds):
 
 def is_peer(library):
     """Whether it is one that cohort is compared with, by the calls that its users make most."""
-    return not library.startswith("cohort") and not library.endswith("_requests")
+    return not library.startswith(("cohort", "bare")) and not library.endswith("_requests")
 
 
 def best_peer(row):
@@ -119,7 +123,9 @@ def markdown(options, rows, limits, trouble, seconds, about, aims):
             f"libraries take turns ({options.rounds} rounds). Rooted operations rotate their root. A size is the larger "
             "of one rank's input and output. `latency` is half a round trip, `bandwidth` the time of a message in a "
             "window of up to 64. `fastest peer / cohort` is the fastest peer's median over cohort's, with the quartiles of "
-            "the rounds; Gloo has TCP alone. `registered` is cohort with the same buffers registered. `over ...` is cohort over that library, unchecked as MPI is "
+            "the rounds; Gloo has TCP alone. `registered` is cohort with the same buffers registered. `bare` is no library: "
+            "the bytes and the words or system calls that the operation needs, and nothing that finds mistakes, failures or "
+            "who is slow (peers/bare.cpp). `over ...` is cohort over that library, unchecked as MPI is "
             "(`COHORT_MPI_CHECK=never`); in the tables of shared memory its collectives go through memory of cohort's own and "
             "only its messages through MPI, in those of TCP all of it through MPI. The last column is its time over that of the same calls of MPI alone. `I` is MPI by "
             "the calls that return at once (MPI_Iallreduce, MPI_Isend and so on) and MPI_Test until they have ended, which is "

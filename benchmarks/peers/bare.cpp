@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+// The driver of a comparison for no library at all: what each operation takes when nothing is moved, said or checked but
+// what it needs. What a library can be is between this and its peers. MEASURE_TRANSPORT says how: shm or tcp.
+#include "../measure.hpp"
+#include "bare_memory.hpp"
+#include "bare_shared.hpp"
+#include "bare_sockets.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr)
+    throw std::runtime_error(std::string(name) + " is not set: this program is started by compare.sh");
+  return value;
+}
+
+struct sum {
+  template <class T>
+  T operator()(const T& a, const T& b) const {
+    return static_cast<T>(a + b);
+  }
+};
+
+}  // namespace
+
+int main() {
+  try {
+#if defined(__x86_64__)
+    if (!__builtin_cpu_supports("avx2")) throw std::runtime_error("this processor has no AVX2");
+#endif
+    const int rank = std::stoi(variable("RANK"));
+    const int ranks = std::stoi(variable("WORLD_SIZE"));
+    const std::string name = "/cohort_bare_" + variable("MASTER_PORT");
+    const std::size_t areas = static_cast<std::size_t>(ranks) + 2;  // two for messages
+    const bare::shared_memory memory(name, areas * sizeof(bare::rank_area), rank == 0);
+    auto* const all = static_cast<bare::rank_area*>(memory.start());
+    all[rank].attached.store(1);
+    for (int k = 0; k < ranks; ++k) {
+      bare::patience(ranks).until([&] { return all[k].attached.load() != 0; });
+    }
+    if (rank == 0) ::shm_unlink(name.c_str());
+    if (variable("MEASURE_TRANSPORT") == "tcp") {
+      bare::over_sockets sockets(all, rank, ranks);
+      return measure::serve<sum>(sockets);
+    }
+    bare::over_memory shared(name, all, rank, ranks);
+    return measure::serve<sum>(shared);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bare driver: %s\n", error.what());
+    return 1;
+  }
+}

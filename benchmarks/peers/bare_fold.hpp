@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+// Combining arrays in the order of the ranks, by loops that the compiler vectorises. Used by bare_memory.hpp and
+// bare_sockets.hpp.
+#pragma once
+
+#include <cohort/detail/stream_store.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#if defined(__x86_64__)
+#define BARE_AVX2 __attribute__((target("avx2")))
+#else
+#define BARE_AVX2
+#endif
+
+namespace bare {
+
+/// out = a op b; `out` may be either.
+template <class T, class Op>
+BARE_AVX2 void fold_two(T* out, const T* a, const T* b, std::size_t n, const Op& op) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = op(a[i], b[i]);
+}
+
+/// As many elements as stay in the first-level cache.
+template <class T>
+inline constexpr std::size_t near_by = 4096 / sizeof(T);
+
+/// out = what `of(0)` to `of(ranks - 1)` hold from element `at` on, combined; out is none of them.
+template <class T, class Op, class Of>
+void fold(T* out, const Of& of, int ranks, std::size_t at, std::size_t n, const Op& op) {
+  for (std::size_t done = 0; done < n; done += near_by<T>) {
+    const std::size_t here = std::min(near_by<T>, n - done);
+    if (ranks == 1) std::memcpy(out + done, of(0) + at + done, here * sizeof(T));
+    for (int k = 1; k < ranks; ++k) {
+      fold_two(out + done, k == 1 ? of(0) + at + done : out + done, of(k) + at + done, here, op);
+    }
+  }
+}
+
+/// The same result to each of `to(0)` to `to(ranks - 1)`, past the caches where that is wanted.
+template <class T, class Op, class Of, class To>
+void fold_to_all(const To& to, const Of& of, int rank, int ranks, std::size_t at, std::size_t n, bool past_caches,
+                 const Op& op) {
+  alignas(64) T near[near_by<T>];
+  for (std::size_t done = 0; done < n; done += near_by<T>) {
+    const std::size_t here = std::min(near_by<T>, n - done);
+    fold(near, of, ranks, at + done, here, op);
+    for (int i = 0; i < ranks; ++i) {
+      T* const there = to((rank + i) % ranks) + at + done;
+      if (past_caches) {
+        cohort::detail::stream_copy(reinterpret_cast<std::byte*>(there), reinterpret_cast<const std::byte*>(near),
+                                    here * sizeof(T));
+      } else {
+        std::memcpy(there, near, here * sizeof(T));
+      }
+    }
+  }
+  if (past_caches) cohort::detail::stream_fence();
+}
+
+/// Some elements cut into one slice for each rank, whole lines as far as there are enough.
+struct share {
+  std::size_t n, each;
+  share(std::size_t count, int ranks)
+      : n(count),
+        each(((count + static_cast<std::size_t>(ranks) - 1) / static_cast<std::size_t>(ranks) + 31) / 32 * 32) {}
+  [[nodiscard]] std::size_t begin(int k) const { return std::min(n, each * static_cast<std::size_t>(k)); }
+  [[nodiscard]] std::size_t size(int k) const { return begin(k + 1) - begin(k); }
+};
+
+}  // namespace bare
