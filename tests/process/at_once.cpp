@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -225,6 +226,55 @@ task<int> in_any_order(communicator<cpu> world) {
   co_return 0;
 }
 
+enum class manner { plain, in_a_frame, registered };
+
+/// An all_reduce that is combined in slices, each rank in a manner of its own, and one of them slow to combine its own: the
+/// other has raised its slice by then, and goes on in a frame.
+task<> in_slices(communicator<cpu>& world, std::size_t n, manner how, int slow, tally& t) {
+  const int r = world.rank();
+  ints in(n);
+  ints out(n, -1);
+  for (std::size_t i = 0; i < n; ++i) in[i] = value(r, i);
+  std::optional<registration> reached[2];
+  if (how == manner::registered) {
+    reached[0].emplace(world.register_memory(std::span(in)));
+    reached[1].emplace(world.register_memory(std::span(out)));
+  }
+  bool pause = slow == r;
+  const auto functor = [&pause](int a, int b) {
+    if (pause) {
+      pause = false;
+      std::this_thread::sleep_for(200us);
+    }
+    return 2 * a + b;
+  };
+  const std::stop_source never;
+  auto op = how == manner::in_a_frame ? world.all_reduce(in, out, functor, stop{never.get_token()})
+                                      : world.all_reduce(in, out, functor);
+  co_await t.count(op);
+  check(out, "an all_reduce in slices", [](std::size_t i) { return 2 * value(0, i) + value(1, i); });
+  auto again = world.all_reduce(in, sum{});
+  co_await t.count(again);
+  check(in, "one in place after it", total);
+}
+
+task<int> in_any_manner(communicator<cpu> world) {
+  constexpr manner manners[] = {manner::plain, manner::in_a_frame, manner::registered};
+  tally t;
+  for (const std::size_t n : {2049, 8191, 8192, 10000, 16384}) {
+    for (const manner first : manners) {
+      for (const manner second : manners) {
+        for (int slow = -1; slow < 2; ++slow) {
+          for (int round = 0; round < 3; ++round)
+            co_await in_slices(world, n, world.rank() == 0 ? first : second, slow, t);
+        }
+      }
+    }
+  }
+  harness::expect(t.with_frame > 0, "operations that had to wait");
+  co_return 0;
+}
+
 /// What the second of two ranks calls when the first is there already is wrong, in one of several ways.
 enum class mistake { functor, count, kind, element, room };
 
@@ -375,6 +425,11 @@ TEST_CASE("operations of two ranks, of which one comes late, in any order") {
     CHECK_MESSAGE(r.ok(), harness::describe(results));
     MESSAGE(r.out);
   }
+}
+
+TEST_CASE("an all_reduce in slices, whichever of two ranks has a frame, registered buffers, or takes its time") {
+  const auto results = harness::run_ranks(2, [](int) { return cohort::run(in_any_manner); });
+  for (const harness::rank_result& r : results) CHECK_MESSAGE(r.ok(), harness::describe(results));
 }
 
 TEST_CASE("what the second of two ranks does wrong is told as ever") {

@@ -10,6 +10,7 @@
 #include <cohort/collective/window.hpp>
 
 #include <cstddef>
+#include <cstring>
 
 namespace cohort::collective {
 
@@ -18,11 +19,64 @@ COHORT_DECL algorithm without_window(const call& c, std::size_t bytes, bool comm
   return g.selection.choose(c.signature().kind, bytes, g.size(), commutative && !g.ordered);
 }
 
+namespace detail {
+
+/// An all_reduce of a vector that the ranks combine slice by slice.
+inline bool slices_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out, std::size_t count,
+                           const cohort::detail::reducer& op) {
+  const std::size_t bytes = count * op.element_bytes;
+  const transport::regions* const reachable =
+      static_cast<transport::sharing_engine&>(t.home->engine()).shared_buffers();
+  if (may_offer_buffers(bytes, op) && reachable != nullptr && !reachable->empty()) return false;
+  step_at_once now(t);
+  if (!now.begin(false)) return false;
+  const transport::window_step& step = now.step();
+  const int p = step.size();
+  const int r = step.rank();
+  const slices cut(bytes, p, op.element_bytes);
+  const std::size_t own = cut.begin(r);
+  const std::byte* mine = in;
+  try {
+    tell_buffers(step, {});
+    if (op.prepare == nullptr) {
+      const std::size_t behind = own + cut.size(r);
+      std::memcpy(step.mine(), in, own);
+      std::memcpy(step.mine() + behind, in + behind, bytes - behind);
+    } else {
+      op.prepare(op.op, step.mine(), in, count, p);
+      mine = step.mine();
+    }
+    now.raise();
+    if (!now.raised_by_all()) return false;
+    for (int k = 1; k < p; ++k) {
+      if (told_buffers(step, step.other(k)).complete(bytes)) return false;  // all begin again, with frames
+    }
+    operands sources(p);
+    sources.set([&](int k) { return (k == r ? mine : step.slot(k)) + own; });
+    sources.fold(op, p, step.mine() + own, cut.size(r));
+    now.raise_second();
+    std::memcpy(out + own, step.mine() + own, cut.size(r));
+    for (int k = 1; k < p; ++k) {
+      const int from = step.other(k);
+      if (!now.second_by(from)) return false;
+      std::memcpy(out + cut.begin(from), step.slot(from) + cut.begin(from), cut.size(from));
+    }
+    conclude(op, out, count, p);
+  } catch (...) {
+    return false;
+  }
+  now.end();
+  return true;
+}
+
+}  // namespace detail
+
 COHORT_DECL bool reduce_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out, std::size_t count,
                                 const cohort::detail::reducer& op, int root) {
   const int p = t.home->size();
   const std::size_t bytes = count * op.element_bytes;
-  if (!may_be_at_once(t, bytes) || bytes > whole_vector_bytes(p) || p > few_ranks) return false;
+  if (!may_be_at_once(t, bytes) || p > few_ranks) return false;
+  if (bytes > whole_vector_bytes(p)) return root < 0 && detail::slices_at_once(t, in, out, count, op);
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
   step_at_once now(t);
   if (!now.begin(tiny)) return false;

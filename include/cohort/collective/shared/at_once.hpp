@@ -67,11 +67,18 @@ class step_at_once {
     }
     return true;
   }
+  /// What the others need of this rank in the second half of the step is in place.
+  void raise_second() noexcept {
+    step_.raise_second();
+    step_.window().halfway = true;
+  }
+  [[nodiscard]] bool second_by(int k) noexcept { return soon(step_.second_by(k)); }
   /// This rank has what it needs: the call is complete.
   void end() noexcept {
     step_.fetch_next();
     step_.end_step();
     step_.window().begun = transport::shm_window::none;
+    step_.window().halfway = false;
     step_.window().busy = false;
     call_->home->note_completed(call_->sequence);
   }

@@ -75,10 +75,10 @@ namespace detail {
   return data == nullptr ? transport::region_place{} : known->find(data, bytes);
 }
 
-inline void tell_buffers(transport::window_use& use, const offered_buffers& mine) noexcept {
+inline void tell_buffers(const transport::window_step& use, const offered_buffers& mine) noexcept {
   std::memcpy(use.short_data(use.rank()), &mine, sizeof mine);
 }
-[[nodiscard]] inline offered_buffers told_buffers(transport::window_use& use, int rank) noexcept {
+[[nodiscard]] inline offered_buffers told_buffers(const transport::window_step& use, int rank) noexcept {
   offered_buffers theirs;
   std::memcpy(&theirs, use.short_data(rank), sizeof theirs);
   return theirs;

@@ -12,7 +12,12 @@ namespace cohort::collective {
 
 /// Vectors up to this size are combined whole by every rank: cheaper than waiting once more for slices.
 [[nodiscard]] constexpr std::size_t whole_vector_bytes(int ranks) noexcept {
-  return ranks <= 2 ? std::size_t{64} << 10 : std::size_t{16} << 10;
+  return ranks <= 2 ? std::size_t{8} << 10 : std::size_t{16} << 10;
+}
+
+/// Whether what a rank says of its buffers may save the copies: they are long enough, and so are their elements not.
+[[nodiscard]] inline bool may_offer_buffers(std::size_t bytes, const cohort::detail::reducer& op) noexcept {
+  return op.element_bytes <= direct_element_bytes && bytes >= 4 * direct_end_bytes;
 }
 
 namespace detail {
@@ -131,19 +136,22 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
   const bool streaming = vectors_exceed_caches(bytes, p);
   const std::size_t chunk = whole_elements(use.capacity(), op.element_bytes);
   offered_buffers mine;
-  if (op.element_bytes <= direct_element_bytes && bytes >= 4 * direct_end_bytes) {
-    mine.in = detail::place_of_block(use, source, bytes);
-    mine.out = takes ? detail::place_of_block(use, dest, bytes) : mine.in;
+  bool offers = false;
+  if (!use.begun()) {
+    if (may_offer_buffers(bytes, op)) {
+      mine.in = detail::place_of_block(use, source, bytes);
+      mine.out = takes ? detail::place_of_block(use, dest, bytes) : mine.in;
+    }
+    detail::tell_buffers(use, mine);
+    offers = mine.complete(bytes);
+    if (offers) {
+      copy_in(source, 0, 0, direct_end_bytes, use.mine());
+      copy_in(source, 0, bytes - direct_end_bytes, direct_end_bytes, use.mine() + direct_end_bytes);
+    } else {
+      detail::give_but_own(use, source, 0, std::min(chunk, bytes), op);
+    }
+    use.raise();
   }
-  detail::tell_buffers(use, mine);
-  const bool offers = mine.complete(bytes);
-  if (offers) {
-    copy_in(source, 0, 0, direct_end_bytes, use.mine());
-    copy_in(source, 0, bytes - direct_end_bytes, direct_end_bytes, use.mine() + direct_end_bytes);
-  } else {
-    detail::give_but_own(use, source, 0, std::min(chunk, bytes), op);
-  }
-  use.raise();
   int offering = offers ? 1 : 0;
   detail::common_range reach{0, bytes, op.element_bytes};
   if (offers) mine.narrow(reach);
@@ -185,13 +193,15 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
       for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
     }
     given = false;
-    std::size_t done = own;
-    source.each_piece_within(0, at + own, cut.size(r), [&](const std::byte* data, std::size_t n) {
-      sources.set([&](int k) { return k == r ? data : use.slot(k) + done; });
-      op.fold_many(op.op, use.mine() + done, sources.data(), p, n / op.element_bytes, false);
-      done += n;
-    });
-    use.raise_second();
+    if (!use.halfway()) {
+      std::size_t done = own;
+      source.each_piece_within(0, at + own, cut.size(r), [&](const std::byte* data, std::size_t n) {
+        sources.set([&](int k) { return k == r ? data : use.slot(k) + done; });
+        op.fold_many(op.op, use.mine() + done, sources.data(), p, n / op.element_bytes, false);
+        done += n;
+      });
+      use.raise_second();
+    }
     if (takes) {
       copy_out(use.mine() + own, dest, 0, at + own, cut.size(r), streaming);
       for (int k = 1; k < p; ++k) {

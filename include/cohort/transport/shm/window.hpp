@@ -112,6 +112,7 @@ class shm_window {
   /// The operation that the front of its call has begun, and left to a frame to finish; or none.
   static constexpr std::int64_t none = -1;
   std::int64_t begun = none;
+  bool halfway = false;  ///< and has raised the second half of its step
 
   std::uint64_t operations = 0;
   std::uint32_t steps = 0;  ///< of all operations so far

@@ -22,6 +22,7 @@ class window_use : public window_step {
     wait_.set.owner = &c;
     if (window.begun == c.sequence() && c.is_collective()) {
       window.begun = shm_window::none;
+      halfway_ = std::exchange(window.halfway, false);
       go_on();
       mine_ = begun_ = announced_ = true;
     }
@@ -75,6 +76,8 @@ class window_use : public window_step {
   [[nodiscard]] turn_awaiter turn() noexcept { return turn_awaiter(*this); }
   /// Whether the operation was announced, and its first step raised, before this object was made.
   [[nodiscard]] bool begun() const noexcept { return begun_; }
+  /// Whether the second half of that step was raised as well.
+  [[nodiscard]] bool halfway() const noexcept { return halfway_; }
   /// Waits until rank k is not too far behind, and holds the two ranks' calls against each other: an operation that
   /// needs nothing of some rank would not find out otherwise that it called something else.
   [[nodiscard]] reaching follower(int k) noexcept {
@@ -178,6 +181,7 @@ class window_use : public window_step {
   flag_wait wait_{};
   bool mine_ = false;
   bool begun_ = false;
+  bool halfway_ = false;
   bool announced_ = false;
   bool queued_ = false;
 };
