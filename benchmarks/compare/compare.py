@@ -18,7 +18,7 @@ OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter
 ALL_REDUCE_SIZES = [8, 64, 512, 4096, 16384, 65536, 262144, 1048576, 2097152, 4194304, 16777216, 67108864]
 OTHER_SIZES = [8, 65536, 4194304]
 P2P_SIZES = [8, 4096, 65536, 1048576, 4194304]
-PEERS = ["cohort_registered", "bare", "bare_registered", "openmpi", "mpich", "gloo", "openmpi_requests", "mpich_requests", "cohort_openmpi", "cohort_mpich"]
+PEERS = ["cohort_registered", "bare", "bare_single", "bare_registered", "openmpi", "mpich", "gloo", "openmpi_requests", "mpich_requests", "cohort_openmpi", "cohort_mpich"]
 UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -55,6 +55,7 @@ def parse(words):
     p.add_argument("--rounds", type=int, default=11, help="turns of every library at a cell")
     p.add_argument("--batch-ms", type=float, default=4.0, help="aim for batches of this length")
     p.add_argument("--quick", action="store_true", help="5 rounds of 2 ms: for tuning, not for claims")
+    p.add_argument("--unchanged", action="store_true", help="write the inputs once, not before each call")
     p.add_argument("--bin", required=True, help=argparse.SUPPRESS)
     p.add_argument("--output", default=None, help="folder for the results; left out: none are written")
     p.add_argument("--name", default="comparison", help="of the files there")
@@ -79,14 +80,14 @@ def sizes_of(operation, ranks, options):
 def start_jobs(options, ranks, transport):
     running = {}
     for library in ["cohort"] + options.peers:
-        if library.endswith("_registered") and transport != "shm":
+        if library.endswith(("_registered", "_single")) and transport != "shm":
             continue
         program = os.path.join(options.bin, jobs.LIBRARIES[library].get("program", library))
         if not os.path.exists(program):
             print(f"skipped: {library} is not installed", flush=True)
             continue
         try:
-            running[library] = jobs.Job(library, program, ranks, transport)
+            running[library] = jobs.Job(library, program, ranks, transport, {"MEASURE_UNCHANGED": "1"} if options.unchanged else {})
         except (jobs.Failed, OSError) as why:
             print(f"skipped: {why}", flush=True)
     return running

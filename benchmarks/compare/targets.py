@@ -53,7 +53,7 @@ def limit_of(row, registered):
     """How many times as long the fastest peer takes as the same without any library: no library can be faster than its peer by
     more, unless it is faster than what was written here for none. None where that was not measured."""
     best = report.best_peer(row)
-    libraries = ("bare_registered", "cohort_registered") if registered else ("bare", "cohort")
+    libraries = ("bare_registered", "cohort_registered") if registered else ("bare", "bare_single", "cohort")
     least = min((row["times"][l]["median"] for l in libraries if l in row["times"]), default=None)
     return row["times"][best]["median"] / least if best and "bare" in row["times"] else None
 

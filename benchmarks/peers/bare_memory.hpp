@@ -247,6 +247,10 @@ class over_memory {
     for (int i = 0; i < window; ++i) receive(data, n, peer);
   }
 
+ protected:
+  [[nodiscard]] steps& all() { return all_; }
+  [[nodiscard]] steps& pair() { return pair_; }
+
  private:
   /// Up to here everybody reads everything: one word to wait for instead of two.
   static constexpr std::size_t whole_bytes = 4096;

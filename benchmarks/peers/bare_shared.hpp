@@ -88,8 +88,8 @@ struct rank_area {
   line first[ring];
   line second[ring];
   alignas(64) word done;
-  alignas(64) word port;      ///< where it can be reached by a socket
-  alignas(64) word attached;  ///< whether it has mapped everything
+  alignas(64) word port;     ///< where it can be reached by a socket
+  alignas(64) word process;  ///< its number, once it has mapped everything
   alignas(page) std::byte slots[2][slot_bytes];
 };
 
@@ -135,6 +135,8 @@ class steps {
   void end_tiny() {
     if (step_ % 4 == 0) end();
   }
+  /// Until all have ended this step.
+  void wait_for_ends() { follow(0); }
   void end() { areas_[rank_].done.store(step_, std::memory_order_release); }
 
  private:
