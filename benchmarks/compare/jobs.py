@@ -36,11 +36,12 @@ LIBRARIES = {
     "cohort": {"launcher": None, "shm": {}, "tcp": {"COHORT_SHM": "0"}},
     "openmpi": {
         "launcher": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
+        "bound": ["--bind-to", "core"], "free": ["--bind-to", "none"],
         "shm_arguments": ["--mca", "pml", "ob1", "--mca", "btl", "self,vader"],
         "tcp_arguments": ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"],
         "shm": {}, "tcp": {}},
     "mpich": {
-        "launcher": ["mpiexec.mpich", "-np"], "shm_arguments": [], "tcp_arguments": [],
+        "launcher": ["mpiexec.mpich", "-np"], "bound": ["-bind-to", "core"], "free": ["-bind-to", "none"], "shm_arguments": [], "tcp_arguments": [],
         "shm": {}, "tcp": {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}},
     "gloo": {"launcher": None, "shm": {}, "tcp": {}},
 }
@@ -74,12 +75,16 @@ class Job:
         listener.bind(path)
         listener.listen(ranks)
         how = LIBRARIES[library]
+        # Each rank on a core of its own, if there are enough: a launcher may do so or not, which is not what is compared.
+        cores = sorted(os.sched_getaffinity(0))
+        bound = ranks <= len(cores)
         base = dict(os.environ, MEASURE_SOCKET=path, **how[transport], **(extra_environment or {}))
         if how["launcher"] is None:
-            for environment in rank_environments(base, ranks, self.scratch):
-                self._start([program], environment)
+            for rank, environment in enumerate(rank_environments(base, ranks, self.scratch)):
+                self._start([program], environment, {cores[rank]} if bound else cores)
         else:
-            self._start(how["launcher"] + [str(ranks)] + how[transport + "_arguments"] + [program], base)
+            words = how["launcher"] + [str(ranks)] + how["bound" if bound else "free"] + how[transport + "_arguments"]
+            self._start(words + [program], base, cores)
         try:
             self._meet(listener)
         except Exception:
@@ -88,9 +93,10 @@ class Job:
         finally:
             listener.close()
 
-    def _start(self, words, environment):
+    def _start(self, words, environment, cores):
         self.processes.append(subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=self.log,
-                                               stderr=self.log, start_new_session=True))
+                                               stderr=self.log, start_new_session=True,
+                                               preexec_fn=lambda: os.sched_setaffinity(0, cores)))
 
     def _meet(self, listener):
         deadline = time.monotonic() + 30

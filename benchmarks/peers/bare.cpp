@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // The driver of a comparison for no library at all: what each operation takes when nothing is moved, said or checked but
 // what it needs. What a library can be is between this and its peers. MEASURE_TRANSPORT says how: shm, single (one copy by
-// the kernel instead of two through shared memory) or tcp. Each rank stays on a core.
+// the kernel instead of two through shared memory) or tcp.
 #include "../measure.hpp"
 #include "bare_memory.hpp"
 #include "bare_shared.hpp"
 #include "bare_single.hpp"
 #include "bare_sockets.hpp"
 
-#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -36,22 +35,6 @@ struct sum {
   }
 };
 
-/// A library's ranks move where a core is free; what has no patience for that must not share one while another is idle.
-void stay_on_core(int rank) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  int left = rank % CPU_COUNT(&allowed);
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || left-- > 0) continue;
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    CPU_SET(core, &mine);
-    ::sched_setaffinity(0, sizeof mine, &mine);
-    return;
-  }
-}
-
 }  // namespace
 
 int main() {
@@ -65,7 +48,6 @@ int main() {
     const std::size_t areas = static_cast<std::size_t>(ranks) + 2;  // two for messages
     const bare::shared_memory memory(name, areas * sizeof(bare::rank_area), rank == 0);
     auto* const all = static_cast<bare::rank_area*>(memory.start());
-    stay_on_core(rank);
     all[rank].process.store(static_cast<std::uint64_t>(::getpid()));
     for (int k = 0; k < ranks; ++k) {
       bare::patience(ranks).until([&] { return all[k].process.load() != 0; });

@@ -17,10 +17,13 @@
 
 namespace cohort::collective {
 
+/// Without `in` a rank's own block is in its place already.
 [[nodiscard]] inline window_move all_gather_move(const layouts& where, int rank) {
   window_move m;
-  m.in = m.out = where.out;
-  m.in_block = rank;
+  m.has_own = where.in.blocks() > 0;
+  m.in = m.has_own ? where.in : where.out;
+  m.out = where.out;
+  m.in_block = m.has_own ? 0 : rank;
   m.out_by_rank = true;
   for (int k = 0; k < where.out.blocks(); ++k) m.longest = std::max(m.longest, where.out.bytes(k, 1));
   return m;
@@ -52,6 +55,7 @@ template <class Channel>
 task<> all_gather_shared(const Channel& ch, const layouts& where) {
   const bool done = co_await move_in_window(ch, all_gather_move(where, ch.rank()));
   if (done) co_return;
+  if (where.in.blocks() > 0) detail::copy_region(where.in, {buffer::in, 0, 1}, where.out, {buffer::out, ch.rank(), 1});
   co_await all_gather_by(ch, without_window(ch.current(), where.out.bytes(0, where.out.blocks()), true), where);
 }
 
@@ -63,7 +67,9 @@ operation<> all_gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layou
   layouts where;
   where.in = in;
   where.out = out;
-  detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, ch.rank(), 1});
+  if (c.signature().algorithm != algorithm::shared_memory) {
+    detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, ch.rank(), 1});
+  }
   co_await all_gather_by(ch, c.signature().algorithm, where);
 }
 
@@ -72,11 +78,7 @@ operation<> all_gather(cohort::detail::ticket t, const layout& in, const layout&
   if constexpr (sharing_transport<Transport>) {
     short_move m = short_move::between(in, out, in.bytes(0, 1));
     m.out_by_rank = true;
-    const auto make = [&](const layouts& where) {
-      const int r = t.home->rank();
-      detail::copy_region(in, {buffer::in, 0, 1}, out, {buffer::out, r, 1});
-      return all_gather_move(where, r);
-    };
+    const auto make = [&](const layouts& where) { return all_gather_move(where, t.home->rank()); };
     if (move_at_once(t, operation_kind::all_gather, m, in, out, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);

@@ -15,8 +15,7 @@
 
 namespace cohort::collective {
 
-/// The block of a rank for itself is copied at once.
-[[nodiscard]] inline window_move all_to_all_move(const transport::signature& s, int rank, const layouts& where,
+[[nodiscard]] inline window_move all_to_all_move(const transport::signature& s, const layouts& where,
                                                  std::size_t block_bytes) {
   window_move m;
   m.in = where.in;
@@ -25,7 +24,7 @@ namespace cohort::collective {
   m.out_by_rank = true;
   m.sizes_are_known = s.kind == operation_kind::all_to_all;
   m.longest = block_bytes;
-  detail::copy_region(where.in, {buffer::in, rank, 1}, where.out, {buffer::out, rank, 1});
+  m.has_own = true;
   return m;
 }
 
@@ -51,7 +50,7 @@ task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std
 template <class Channel>
 task<> all_to_all_shared(const Channel& ch, const layouts& where, std::size_t block_bytes) {
   const call& c = ch.current();
-  const bool done = co_await move_in_window(ch, all_to_all_move(c.signature(), ch.rank(), where, block_bytes));
+  const bool done = co_await move_in_window(ch, all_to_all_move(c.signature(), where, block_bytes));
   if (!done) co_await all_to_all_by(ch, without_window(c, block_bytes, true), where, block_bytes);
 }
 
@@ -72,9 +71,7 @@ operation<> all_to_all(cohort::detail::ticket t, const layout& in, const layout&
   if constexpr (sharing_transport<Transport>) {
     short_move m = short_move::between(in, out, block_bytes);
     m.in_by_rank = m.out_by_rank = true;
-    const auto make = [&](const layouts& where) {
-      return all_to_all_move(t.signature, t.home->rank(), where, block_bytes);
-    };
+    const auto make = [&](const layouts& where) { return all_to_all_move(t.signature, where, block_bytes); };
     if (move_at_once(t, operation_kind::all_to_all, m, in, out, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);

@@ -23,7 +23,6 @@ task<> with_scratch(const Channel& ch, Schedule steps, layouts where, std::size_
   co_await execute(ch, steps, where, nullptr);
 }
 
-/// The root's own block is copied at once.
 [[nodiscard]] inline window_move gather_move(const transport::signature& s, int rank, const layouts& where,
                                              std::size_t block_bytes) {
   window_move m;
@@ -33,7 +32,7 @@ task<> with_scratch(const Channel& ch, Schedule steps, layouts where, std::size_
   m.taker = s.root;
   m.sizes_are_known = s.kind == operation_kind::gather;
   m.longest = block_bytes;
-  if (rank == m.taker) detail::copy_region(where.in, {buffer::in, 0, 1}, where.out, {buffer::out, rank, 1});
+  m.has_own = rank == m.taker;
   return m;
 }
 

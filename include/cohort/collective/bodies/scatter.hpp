@@ -15,7 +15,6 @@
 
 namespace cohort::collective {
 
-/// The root's own block is copied at once.
 [[nodiscard]] inline window_move scatter_move(const transport::signature& s, int rank, const layouts& where,
                                               std::size_t block_bytes) {
   window_move m;
@@ -25,7 +24,8 @@ namespace cohort::collective {
   m.giver = s.root;
   m.sizes_are_known = s.kind == operation_kind::scatter;
   m.longest = block_bytes;
-  if (rank == m.giver) detail::copy_region(where.in, {buffer::in, rank, 1}, where.out, {buffer::out, 0, 1});
+  m.has_own = rank == m.giver;
+  m.most_at_once = rooted_chunk;
   return m;
 }
 

@@ -19,6 +19,8 @@ COHORT_DECL algorithm without_window(const call& c, std::size_t bytes, bool comm
   return g.selection.choose(c.signature().kind, bytes, g.size(), commutative && !g.ordered);
 }
 
+static_assert(whole_for_one_bytes >= at_once_bytes, "a frame goes on from where a reduction at once has left it");
+
 namespace detail {
 
 /// An all_reduce of a vector that the ranks combine slice by slice.
@@ -76,19 +78,21 @@ COHORT_DECL bool reduce_at_once(const cohort::detail::ticket& t, const std::byte
   const int p = t.home->size();
   const std::size_t bytes = count * op.element_bytes;
   if (!may_be_at_once(t, bytes) || p > few_ranks) return false;
-  if (bytes > whole_vector_bytes(p)) return root < 0 && detail::slices_at_once(t, in, out, count, op);
+  const bool for_one = goes_to_one_of_two(p, root);
+  if (!for_one && bytes > whole_vector_bytes(p)) return root < 0 && detail::slices_at_once(t, in, out, count, op);
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
+  const bool unread = for_one && root == t.home->rank() && !tiny && op.prepare == nullptr;  // what this rank has
   step_at_once now(t);
   if (!now.begin(tiny)) return false;
   const transport::window_step& step = now.step();
   const auto data = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   try {
-    give(op, in, data(step.rank()), count, p);
+    if (!unread) give(op, in, data(step.rank()), count, p);
     now.raise();
     if (root < 0 || root == step.rank()) {
       if (!now.raised_by_all()) return false;
       const std::byte* at[few_ranks];
-      for (int k = 0; k < p; ++k) at[k] = data(k);
+      for (int k = 0; k < p; ++k) at[k] = unread && k == step.rank() ? in : data(k);
       op.fold_many(op.op, out, at, p, count, false);
       conclude(op, out, count, p);
     }

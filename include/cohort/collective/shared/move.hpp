@@ -3,6 +3,7 @@
 // see it, and each takes what is for it. Called by the headers of collective/ that are named like the operations.
 #pragma once
 
+#include <cohort/collective/copy_region.hpp>
 #include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/open.hpp>
@@ -23,6 +24,7 @@ struct window_move {
   std::size_t longest = 0;      ///< bytes of the longest block
   bool sizes_are_known = true;  ///< alike by every rank; otherwise they are told first, and held against each other
   std::size_t most_at_once = ~std::size_t{0};
+  bool has_own = false;  ///< this rank gives itself a block too, which nobody else needs to see
 
   [[nodiscard]] bool is_given_by(int rank) const noexcept { return giver < 0 ? taker != rank : giver == rank; }
   [[nodiscard]] bool is_taken_by(int rank) const noexcept { return taker < 0 || taker == rank; }
@@ -46,21 +48,37 @@ struct window_move {
     return std::min(capacity / blocks(ranks) / 64 * 64, most_at_once);
   }
 
+  /// Copies bytes [at, at + bytes) of this rank's block for itself: what the others wait for comes first. Who takes from all
+  /// is not waited for, and copies all of it while they fill their parts.
+  void copy_own(int rank, std::size_t at, std::size_t bytes) const {
+    if (!has_own || (taker >= 0 && at > 0)) return;
+    if (taker >= 0) bytes = ~std::size_t{0};
+    const int from = in_by_rank ? rank : in_block;
+    const int to = out_by_rank ? rank : 0;
+    const transport::piece source = in.together(from, 1);
+    const transport::piece target = out.together(to, 1);
+    if (source.data == nullptr || target.data == nullptr) {
+      if (at == 0) detail::copy_region(in, {buffer::in, from, 1}, out, {buffer::out, to, 1});
+    } else if (source.data != target.data && at < source.bytes) {
+      std::memmove(target.data + at, source.data + at, std::min(bytes, source.bytes - at));
+    }
+  }
+
  private:
   [[nodiscard]] std::size_t blocks(int ranks) const noexcept {
     return static_cast<std::size_t>(in_by_rank ? ranks : 1);
   }
 };
 
-/// Of a broadcast: the root fills one half of its part while the others read the other half.
-inline constexpr std::size_t broadcast_chunk = std::size_t{128} << 10;
+/// Where one rank gives: it fills one half of its part while the others read the other half.
+inline constexpr std::size_t rooted_chunk = std::size_t{128} << 10;
 
 [[nodiscard]] inline window_move broadcast_move(const whole_vector& v, int root) {
   window_move m;
   m.in = m.out = v.cut(1);
   m.giver = root;
   m.longest = v.count * v.element_bytes;
-  m.most_at_once = broadcast_chunk;
+  m.most_at_once = rooted_chunk;
   return m;
 }
 
@@ -120,8 +138,7 @@ inline std::size_t check_sizes(const window_move& m, const transport::window_use
 
 }  // namespace detail
 
-/// Carries a move out that needs no more than one step, if that can be done without a frame. This rank's block for
-/// itself is not touched.
+/// Carries a move out that needs no more than one step, if that can be done without a frame.
 ///
 /// Result: false: a frame must carry it out, from the beginning or from where this has left it
 [[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const window_move& m) {
@@ -135,6 +152,7 @@ inline std::size_t check_sizes(const window_move& m, const transport::window_use
   const std::size_t stride = tiny ? m.longest : (m.longest + 63) / 64 * 64;
   if (m.is_given_by(step.rank())) detail::give(m, step, 0, m.longest, stride, tiny);
   now.raise();
+  m.copy_own(step.rank(), 0, m.longest);
   for (int k = 1; k < p; ++k) {
     const int from = step.other(k);
     if (!m.goes(from, step.rank())) continue;
@@ -157,7 +175,7 @@ template <class Make>
   return move_at_once(t, make(where));
 }
 
-/// Carries a move out. This rank's block for itself is not touched.
+/// Carries a move out.
 ///
 /// Result: false, on every rank, if the window cannot be opened: nothing has been moved
 /// Cost:   blocks that together have up to 96 bytes cost two cache lines from each rank; longer ones are copied twice
@@ -204,6 +222,7 @@ task<bool> move_in_window(Channel ch, window_move m) {
       if (gives) detail::give(m, use, at, here, stride, tiny);
       use.raise();
     }
+    m.copy_own(use.rank(), at, here);
     for (int k = 1; k < p; ++k) {
       const int from = use.other(k);
       if (!m.goes(from, use.rank())) continue;
@@ -212,6 +231,7 @@ task<bool> move_in_window(Channel ch, window_move m) {
     }
     use.end_step();
   }
+  m.copy_own(use.rank(), m.longest, ~std::size_t{0});  // where sizes are told, it may be longer than all that were
   use.finish();
   co_return true;
 }

@@ -15,6 +15,12 @@ namespace cohort::collective {
   return ranks <= 2 ? std::size_t{8} << 10 : std::size_t{16} << 10;
 }
 
+/// Whether one of two ranks takes the result. Then it combines all of it where it goes: slices would cross between the
+/// two once more.
+[[nodiscard]] constexpr bool goes_to_one_of_two(int ranks, int root) noexcept { return ranks == 2 && root >= 0; }
+/// And up to how many bytes the other hands over at once.
+inline constexpr std::size_t whole_for_one_bytes = std::size_t{64} << 10;
+
 /// Whether what a rank says of its buffers may save the copies: they are long enough, and so are their elements not.
 [[nodiscard]] inline bool may_offer_buffers(std::size_t bytes, const cohort::detail::reducer& op) noexcept {
   return op.element_bytes <= direct_element_bytes && bytes >= 4 * direct_end_bytes;
@@ -75,6 +81,34 @@ task<> reduce_directly(Use& use, layout source, layout dest, std::size_t bytes, 
   for (int k = 1; k < p; ++k) co_await use.second_of(use.other(k));
 }
 
+/// The long vectors of two ranks, one of which takes the result: the other fills one half of its part meanwhile.
+///
+/// Needs: `given`: the first `chunk` bytes have been handed over in the step under way, and have arrived
+template <class Use = transport::window_use>
+task<> reduce_for_one(Use& use, layout source, layout dest, std::size_t bytes, std::size_t chunk, bool given,
+                      const cohort::detail::reducer& op, bool takes) {
+  const int other = use.other(1);
+  const bool streaming = vectors_exceed_caches(bytes, 2);
+  const std::byte* const own = detail::one_piece(source, bytes);
+  operands sources(2);
+  for (std::size_t at = 0; at < bytes; at += chunk) {
+    const std::size_t here = std::min(chunk, bytes - at);
+    if (!given) {
+      co_await use.left_by(other);
+      if (!takes) copy_in(source, 0, at, here, use.mine());
+      use.raise();
+    }
+    if (takes) {
+      if (!given) co_await use.arrived(other);
+      if (own == nullptr) copy_in(source, 0, at, here, use.mine());
+      sources.set([&](int k) { return k == other ? use.slot(k) : own != nullptr ? own + at : use.mine(); });
+      sources.fold_out(op, 2, dest, 0, at, here, streaming);
+    }
+    given = false;
+    use.end_step();
+  }
+}
+
 template <class Channel>
 task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size_t bytes,
                                const cohort::detail::reducer& op, int root) {
@@ -90,6 +124,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
   const int p = use.size();
   const int r = use.rank();
   const bool takes = root < 0 || root == r;
+  const bool for_one = goes_to_one_of_two(p, root);
   if (!use.begun()) {
     if (bytes <= transport::shm_window::inline_bytes) use.stays_short();
     if (!use.may_begin()) co_await wait_to_begin(use);
@@ -116,15 +151,18 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
     co_return reduced::combined;
   }
   operands sources(p);
-  if (bytes <= whole_vector_bytes(p)) {
+  if (bytes <= (for_one ? whole_for_one_bytes : whole_vector_bytes(p))) {
     const bool tiny = bytes <= transport::shm_window::inline_bytes;
+    const std::byte* const unread = for_one && takes && !tiny ? detail::one_piece(source, bytes) : nullptr;
     if (!use.begun()) {
-      copy_in(source, 0, 0, bytes, tiny ? use.short_data(r) : use.mine());
+      if (unread == nullptr) copy_in(source, 0, 0, bytes, tiny ? use.short_data(r) : use.mine());
       use.raise();
     }
     if (takes) {
       for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
-      sources.set([&use, tiny](int k) { return tiny ? use.short_data(k) : use.slot(k); });
+      sources.set([&use, tiny, unread, r](int k) {
+        return k == r && unread != nullptr ? unread : tiny ? use.short_data(k) : use.slot(k);
+      });
       sources.fold_out(op, p, dest, 0, 0, bytes, false);
     }
     use.end_step();
@@ -134,7 +172,8 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
 
   // Long vectors. Who can be reached says where; if all can, nothing is copied.
   const bool streaming = vectors_exceed_caches(bytes, p);
-  const std::size_t chunk = whole_elements(use.capacity(), op.element_bytes);
+  const std::size_t room = for_one ? std::min(use.capacity(), whole_for_one_bytes) : use.capacity();
+  const std::size_t chunk = std::max(whole_elements(room, op.element_bytes), op.element_bytes);
   offered_buffers mine;
   bool offers = false;
   if (!use.begun()) {
@@ -147,8 +186,10 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
     if (offers) {
       copy_in(source, 0, 0, direct_end_bytes, use.mine());
       copy_in(source, 0, bytes - direct_end_bytes, direct_end_bytes, use.mine() + direct_end_bytes);
-    } else {
+    } else if (!for_one) {
       detail::give_but_own(use, source, 0, std::min(chunk, bytes), op);
+    } else if (!takes) {
+      copy_in(source, 0, 0, std::min(chunk, bytes), use.mine());
     }
     use.raise();
   }
@@ -181,6 +222,11 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
   // Those who offered have given nothing yet: everybody begins again.
   bool given = offering == 0;
   if (!given) use.end_step();
+  if (for_one) {
+    co_await reduce_for_one(use, source, dest, bytes, chunk, given, op, takes);
+    use.finish();
+    co_return reduced::combined;
+  }
 
   for (std::size_t at = 0; at < bytes; at += chunk) {
     const std::size_t here = std::min(chunk, bytes - at);
