@@ -8,6 +8,7 @@
 #include <cohort/collective/shared/move.hpp>
 #include <cohort/collective/shared/reduce.hpp>
 #include <cohort/collective/window.hpp>
+#include <cohort/detail/config.hpp>
 
 #include <cstddef>
 #include <cstring>
@@ -24,8 +25,8 @@ static_assert(whole_for_one_bytes >= at_once_bytes, "a frame goes on from where 
 namespace detail {
 
 /// An all_reduce of a vector that the ranks combine slice by slice.
-inline bool slices_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out, std::size_t count,
-                           const cohort::detail::reducer& op) {
+COHORT_ALIGNED_LOOP inline bool slices_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
+                                               std::size_t count, const cohort::detail::reducer& op) {
   const std::size_t bytes = count * op.element_bytes;
   const transport::regions* const reachable =
       static_cast<transport::sharing_engine&>(t.home->engine()).shared_buffers();
@@ -73,8 +74,9 @@ inline bool slices_at_once(const cohort::detail::ticket& t, const std::byte* in,
 
 }  // namespace detail
 
-COHORT_DECL bool reduce_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out, std::size_t count,
-                                const cohort::detail::reducer& op, int root) {
+COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_at_once(const cohort::detail::ticket& t, const std::byte* in,
+                                                    std::byte* out, std::size_t count,
+                                                    const cohort::detail::reducer& op, int root) {
   const int p = t.home->size();
   const std::size_t bytes = count * op.element_bytes;
   if (!may_be_at_once(t, bytes) || p > few_ranks) return false;
@@ -103,8 +105,9 @@ COHORT_DECL bool reduce_at_once(const cohort::detail::ticket& t, const std::byte
   return true;
 }
 
-COHORT_DECL bool reduce_scatter_at_once(const cohort::detail::ticket& t, const layout& in, const layout& out,
-                                        std::size_t longest, const cohort::detail::reducer& op) {
+COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_scatter_at_once(const cohort::detail::ticket& t, const layout& in,
+                                                            const layout& out, std::size_t longest,
+                                                            const cohort::detail::reducer& op) {
   if (!may_be_at_once(t, longest) || op.prepare != nullptr) return false;
   const auto ranks = static_cast<std::size_t>(t.home->size());
   const bool tiny = longest * ranks <= transport::shm_window::inline_bytes;
@@ -141,8 +144,8 @@ COHORT_DECL bool reduce_scatter_at_once(const cohort::detail::ticket& t, const l
   return true;
 }
 
-COHORT_DECL bool scan_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out, std::size_t count,
-                              const cohort::detail::reducer& op) {
+COHORT_ALIGNED_LOOP COHORT_DECL bool scan_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
+                                                  std::size_t count, const cohort::detail::reducer& op) {
   const std::size_t bytes = count * op.element_bytes;
   if (!may_be_at_once(t, bytes)) return false;
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
@@ -169,7 +172,8 @@ COHORT_DECL bool scan_at_once(const cohort::detail::ticket& t, const std::byte* 
   return true;
 }
 
-COHORT_DECL bool broadcast_at_once(const cohort::detail::ticket& t, std::byte* data, std::size_t bytes) {
+COHORT_ALIGNED_LOOP COHORT_DECL bool broadcast_at_once(const cohort::detail::ticket& t, std::byte* data,
+                                                       std::size_t bytes) {
   return move_at_once(t, broadcast_move({data, 1, bytes}, t.signature.root));
 }
 

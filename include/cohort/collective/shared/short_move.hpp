@@ -7,6 +7,7 @@
 #include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/move.hpp>
+#include <cohort/detail/config.hpp>
 
 #include <cstddef>
 
@@ -44,7 +45,7 @@ struct short_move {
 ///
 /// Result: as of the other moves at once
 /// Needs:  `possible`
-[[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const short_move& m) {
+COHORT_ALIGNED_LOOP [[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const short_move& m) {
   const int p = t.home->size();
   if (!may_be_at_once(t, m.block)) return false;
   step_at_once now(t);
