@@ -84,10 +84,17 @@ def project_files(folder):
     return made
 
 
+def program_of(each):
+    """A source and what is defined for it: the same program whatever it is called."""
+    defined = frozenset(word for word in shlex.split(each["command"]) if word.startswith(("-D", "-U")))
+    return pathlib.Path(each["file"]).read_text(), defined
+
+
 def looked_at(folder, compiler):
-    """The texts of the sources that this build has made objects of, and nothing in them was left out of that."""
+    """The sources that this build has made objects of, and nothing in them was left out of that."""
     deps = project_files(folder)
     every = {}
+    programs = {}
     for each in json.loads((pathlib.Path(folder) / "compile_commands.json").read_text()):
         words = shlex.split(each["command"])
         made = words[words.index("-o") + 1]
@@ -97,6 +104,7 @@ def looked_at(folder, compiler):
             continue
         own = {f for f in deps[made] if pathlib.Path(f).is_relative_to(ROOT)}
         every[each["file"]] = {f for f in own if not f.endswith(".pch")}
+        programs[each["file"]] = program_of(each)
     asking = {file: {f for f in own if asks_for_sanitizer(f)} for file, own in every.items()}
     left_out = {file for file, headers in asking.items() if not any(f.endswith(".cpp") for f in headers)}
     headers = set().union(*asking.values()) if asking else set()
@@ -104,7 +112,7 @@ def looked_at(folder, compiler):
         by = sorted(file for file, asked in asking.items() if header in asked)
         if all(file in left_out for file in by):
             left_out.discard(min(by, key=lambda file: len(every[file])))
-    return {pathlib.Path(file).read_text() for file in left_out}
+    return {programs[file] for file in left_out}
 
 
 COMMON = ("cohort/cohort.hpp", "cohort/asio.hpp")
@@ -164,7 +172,7 @@ def main():
     done = looked_at(str(pathlib.Path(given.built).resolve()), given.compiler) if given.built else set()
     with tempfile.TemporaryDirectory() as folder:
         commands = list(to_look_at(configured(folder, given.compiler)))
-        every = [each for each in commands if pathlib.Path(each["file"]).read_text() not in done]
+        every = [each for each in commands if not done or program_of(each) not in done]
         added = common_headers(every, folder)
         bad = 0
         with concurrent.futures.ThreadPoolExecutor(max(1, given.jobs)) as at_once:
