@@ -49,6 +49,13 @@ if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
+# Whose speed no test looks at need not be fast: half of what these take to compile is optimisation.
+option(COHORT_QUICK_BUILD "The cohort program, benchmarks and the bodies over MPI without optimisation" OFF)
+set(cohort_unmeasured "")
+if(COHORT_QUICK_BUILD)
+  set(cohort_unmeasured -O0)
+endif()
+
 set(CMAKE_CXX_EXTENSIONS OFF)
 
 # Most programs here take the bodies that are no templates from one library (include/cohort/src.hpp): they compile several

@@ -2,7 +2,8 @@
 // main of every doctest program. Beyond doctest's own: a filter that selects nothing is a failure, and a hang names the
 // test case it is in: COHORT_TEST_LIMIT is the number of seconds that the program may take.
 #define DOCTEST_CONFIG_IMPLEMENT
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#include "support/sanitizer.hpp"
+#if COHORT_TEST_SANITIZED
 #define DOCTEST_CONFIG_NO_POSIX_SIGNALS  // the sanitizers' own handlers tell more
 #endif
 #include <doctest/doctest.h>

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 # Runs every test: installs what is missing (Debian 12), then configures, builds and tests in lanes:
-#   release  everything, the library with -O3; of the unit tests only those that may differ with it, when the asan lane runs
+#   release  everything, the library with -O3, what nobody measures here with -O0 (COHORT_QUICK_BUILD); of the unit tests
+#            only those that may differ with it, when the asan lane runs
 #   asan     all unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
 #   style    format, names, every header with clang 14, 16 and 19, and everything with 16 and 19, warnings as errors
 #            (style/run.sh)
 #   arm64    every header by a cross compiler, and two ranks of an example under an emulator (arm64/run.sh)
 #   clang    every mistake that must not compile and every concept, with clang
-#   tsan     unit and process tests with ThreadSanitizer, by clang 19 where that is, otherwise by g++
+#   tsan     unit and process tests with ThreadSanitizer
+# asan and tsan are built by clang 19 where that is, otherwise by g++.
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
 #
@@ -124,6 +126,7 @@ stop_aside() {
 stop_asides() {
   local name
   for name in "${!aside_pids[@]}"; do stop_aside "$name"; done
+  [ -z "${installer:-}" ] || wait "$installer" || true  # packages are not left half installed
   rm -rf "$scratch"
 }
 
@@ -182,10 +185,10 @@ test_lane() {
   say "lane $preset: tested in $((SECONDS - started)) s"
 }
 
-# sanitizer_starts SANITIZERS [COMPILER]: some kernels, containers and sandboxes do not let one start at all; a program
+# sanitizer_starts SANITIZERS COMPILER: some kernels, containers and sandboxes do not let one start at all; a program
 # that does nothing tells. Result: `under`, what the tests must be run with.
 sanitizer_starts() {
-  local try compiler=${2:-g++}
+  local try compiler=$2
   echo 'int main() {}' >"$scratch/probe.cpp"
   "$compiler" "-fsanitize=$1" "$scratch/probe.cpp" -o "$scratch/probe" >"$scratch/probe.log" 2>&1 || return 1
   for try in "" "setarch $(uname -m) --addr-no-randomize"; do  # ThreadSanitizer of g++ 12 and 32 random bits of mmap
@@ -196,10 +199,18 @@ sanitizer_starts() {
   return 1
 }
 
-# test_sanitizer_lane PRESET STATUS SANITIZERS [COMPILER]: STATUS is that of its build.
+# start_sanitizer_build PRESET
+start_sanitizer_build() {
+  configure_options=()
+  [ "${compiler_of[$1]}" = g++ ] || configure_options=("${by_clang[@]}")
+  start_aside "$1" build_lane "$1" suites
+  configure_options=()
+}
+
+# test_sanitizer_lane PRESET STATUS: STATUS is that of its build.
 test_sanitizer_lane() {
   is_built "$1" "$2" || return 0
-  sanitizer_starts "$3" "${4:-g++}" || true  # it has started before; for `under`
+  sanitizer_starts "${sanitizers_of[$1]}" "${compiler_of[$1]}" || true  # it has started before; for `under`
   test_lane "$1" --label-regex '^(unit|process)$'
   under=()
 }
@@ -263,10 +274,12 @@ too_late() {
 
 say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan style arm64 clang tsan'), $jobs at a time"
 needed=(g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev)
-wished=(ccache libcereal-dev libssl-dev openssl libopenmpi-dev openmpi-bin libmpich-dev mpich pkg-config python3-venv doxygen
-  slurmctld slurmd slurm-client munge)
-[ "$quick" = 1 ] || wished+=(clang clang-16 clang-19 clang-format-14 clang-tidy-14 libclang-rt-19-dev g++-aarch64-linux-gnu qemu-user)
-# All together takes half of the time; where one of them cannot be had, each is tried for itself.
+wished=(ccache libcereal-dev libssl-dev openssl libopenmpi-dev openmpi-bin libmpich-dev mpich)
+later=(pkg-config python3-venv doxygen slurmctld slurmd slurm-client munge)  # no compilation asks for these
+[ "$quick" = 1 ] || later+=(clang clang-16 clang-19 clang-format-14 clang-tidy-14 libclang-rt-19-dev g++-aarch64-linux-gnu qemu-user)
+# All together takes half of the time; where one of them cannot be had, each is tried for itself. What is needed later
+# comes beside the first build where nobody has to be asked for a password.
+[ "$(id -u)" -eq 0 ] || wished+=("${later[@]}")
 install_missing "${needed[@]}" "${wished[@]}" || say "not all of these: now one after the other"
 install_missing "${needed[@]}" || die "cannot build"
 install_missing ccache || say "everything is compiled, also what was before: no ccache here"
@@ -274,57 +287,85 @@ install_missing libcereal-dev || say "unit/codec_cereal will be skipped: no cere
 install_missing libssl-dev openssl || say "unit/tls_*, process/tls* and package/components/tls will be skipped: no OpenSSL here"
 install_missing libopenmpi-dev openmpi-bin || say "the tests of mpi/openmpi are left out: no Open MPI here"
 install_missing libmpich-dev mpich || say "the tests of mpi/mpich are left out: no MPICH here"
-install_missing pkg-config || say "package/consume/pkg_config will be skipped: no pkg-config here"
-install_missing python3-venv || say "package/conan and launch/manifests will be skipped: no python3-venv here"
-install_missing doxygen || say "docs/html will be skipped: no doxygen here"
-install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
+
+installer=
+if [ -n "$(missing_of "${later[@]}")" ]; then
+  install_missing "${later[@]}" >"$scratch/installer" 2>&1 </dev/null &
+  installer=$!
+fi
+
+finish_installing() {
+  if [ -n "$installer" ]; then
+    wait "$installer" || say "not all of these: now one after the other"
+    installer=
+    cat "$scratch/installer"
+  fi
+  install_missing pkg-config || say "package/consume/pkg_config will be skipped: no pkg-config here"
+  install_missing python3-venv || say "package/conan and launch/manifests will be skipped: no python3-venv here"
+  install_missing doxygen || say "docs/html will be skipped: no doxygen here"
+  install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
+}
 
 # What clang makes takes two thirds of g++'s time to compile and to run, and a second compiler sees other mistakes. It has
 # its precompiled headers without a cache: ccache would bring those of another clone.
-tsan_compiler=g++
-tsan_options=()
-if [ "$quick" = 0 ] && install_missing clang-19 libclang-rt-19-dev && sanitizer_starts thread clang++-19; then
-  tsan_compiler=clang++-19
-  tsan_options=(-DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
-fi
-under=()
-
+by_clang=(-DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
+declare -A sanitizers_of=([asan]="address,undefined" [tsan]=thread)
+declare -A compiler_of=([asan]=g++ [tsan]=g++)
 # What can start: an empty list is none of them.
 sanitized=()
-if [ "$quick" = 0 ]; then
-  for preset in asan tsan; do
-    sanitizers=thread
-    compiler=$tsan_compiler
-    [ "$preset" = tsan ] || sanitizers=address,undefined compiler=g++
-    if sanitizer_starts "$sanitizers" "$compiler"; then
-      sanitized+=("$preset")
-    else
-      skip_lane "$preset" "an empty program built with -fsanitize=$sanitizers does not run here: $(tail -n 1 "$scratch/probe.log")"
-    fi
-    under=()
-  done
-fi
 starts() { [[ " ${sanitized[*]} " == *" $1 "* ]]; }
+# find_sanitizers COMPILER...: by the first that can
+find_sanitizers() {
+  local preset compiler
+  sanitized=()
+  for preset in asan tsan; do
+    for compiler in "$@"; do
+      sanitizer_starts "${sanitizers_of[$preset]}" "$compiler" || continue
+      compiler_of[$preset]=$compiler
+      sanitized+=("$preset")
+      break
+    done
+    starts "$preset" || no_start[$preset]=$(tail -n 1 "$scratch/probe.log")
+  done
+  under=()
+}
+declare -A no_start=()
+[ "$quick" = 1 ] || find_sanitizers g++
 
 status=0
-configure_options=(-DCOHORT_UNIT_TESTS=all)
-! starts asan || configure_options=(-DCOHORT_UNIT_TESTS=optimised)
+configure_options=(-DCOHORT_QUICK_BUILD=ON -DCOHORT_UNIT_TESTS=all)
+! starts asan || configure_options=(-DCOHORT_QUICK_BUILD=ON -DCOHORT_UNIT_TESTS=optimised)
 build_lane release || status=$?
+came=$installer
+finish_installing
+if [ -n "$came" ]; then  # some tests depend on what is there when they are configured; what has been built stays
+  status=0
+  build_lane release || status=$?
+fi
 configure_options=()
-! starts asan || start_aside asan build_lane asan suites
+if [ "$quick" = 0 ]; then
+  install_missing clang-19 libclang-rt-19-dev || say "the lanes asan and tsan are built by g++: no clang 19 here"
+  find_sanitizers clang++-19 g++
+  for preset in asan tsan; do
+    starts "$preset" ||
+      skip_lane "$preset" "an empty program built with -fsanitize=${sanitizers_of[$preset]} does not run here: ${no_start[$preset]}"
+  done
+fi
+! starts asan || start_sanitizer_build asan
 if is_built release "$status"; then test_lane release; fi
 
 status=0
 take_aside asan || status=$?
+if starts asan && [ "$status" = 0 ] && [ "${compiler_of[asan]}" = clang++-19 ]; then
+  export COHORT_BUILT_BY_CLANG_19=$PWD/build/asan  # for style
+fi
 # Those of style, arm64 and clang come first when there is not the time for all: tsan takes as long as all of them.
 checks_minutes=18
 tsan_minutes=28
 if starts tsan && in_time $((checks_minutes + tsan_minutes)); then
-  configure_options=(${tsan_options[@]+"${tsan_options[@]}"})
-  start_aside tsan build_lane tsan suites
-  configure_options=()
+  start_sanitizer_build tsan
 fi
-! starts asan || test_sanitizer_lane asan "$status" address,undefined  # whatever the time: it has the other unit tests
+! starts asan || test_sanitizer_lane asan "$status"  # whatever the time: it has the other unit tests
 
 if [ "$quick" = 0 ]; then
   checks=()
@@ -361,7 +402,7 @@ if [ "$quick" = 0 ]; then
     fi
   fi
   start_aside checks run_checks ${checks[@]+"${checks[@]}"}
-  [ "$with_tsan" = 0 ] || test_sanitizer_lane tsan "$status" thread "$tsan_compiler"
+  [ "$with_tsan" = 0 ] || test_sanitizer_lane tsan "$status"
   take_aside checks || true
   count_checks ${checks[@]+"${checks[@]}"}
 fi

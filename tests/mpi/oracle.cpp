@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // The oracle over MPI: every function, by every schedule and by MPI's own collectives, against what it must give. Run by
-// mpirun with the name of a part; rank 0 says how much was checked.
+// mpirun with the names of parts; rank 0 says how much was checked.
 #include "../support/oracle_mixed.hpp"
 #include "../support/oracle_movements.hpp"
 #include "../support/oracle_reduce.hpp"
 #include "../support/oracle_scan.hpp"
+#include "in_turn.hpp"
 #include "shared_counter.hpp"
 
 #include <cohort/backend/mpi.hpp>
@@ -106,10 +107,7 @@ const part parts[] = {
     {"in_flight", in_flight, {}},
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::string_view wanted = argc > 1 ? argv[1] : "";
+int run_part(std::string_view wanted) {
   for (const part& p : parts) {
     if (p.name != wanted) continue;
     has_natives = true;
@@ -135,3 +133,7 @@ int main(int argc, char** argv) {
   std::fprintf(stderr, "oracle PART: expected movements, long_movements, reductions, messages or in_flight\n");
   return 2;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return mpi_test::in_turn(argc, argv, run_part); }

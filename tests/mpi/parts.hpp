@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the programs of this folder that have parts share: mpirun starts them with the name of one, and each rank checks
+// What the programs of this folder that have parts share: mpirun starts them with the names of some, and each rank checks
 // what it sees and says what is wrong.
 #pragma once
+
+#include "in_turn.hpp"
 
 #include <cohort/backend/mpi.hpp>
 #include <cohort/cohort.hpp>
@@ -58,14 +60,8 @@ struct part {
   int code_of_last = 0;
 };
 
-/// main of such a program.
 template <std::size_t Parts>
-int run_part(int argc, char** argv, const part (&parts)[Parts]) {
-  const std::string_view wanted = argc > 1 ? argv[1] : "";
-  if (wanted == "--list") {
-    for (const part& p : parts) std::printf("%s\n", std::string(p.name).c_str());
-    return 0;
-  }
+int run_part(std::string_view wanted, const part (&parts)[Parts]) {
   for (const part& p : parts) {
     if (p.name != wanted) continue;
     bool is_last = false;
@@ -79,8 +75,18 @@ int run_part(int argc, char** argv, const part (&parts)[Parts]) {
     if (code != right) std::fprintf(stderr, "exit code %d, expected %d\n", code, right);
     return code == right ? 0 : 1;
   }
-  std::fprintf(stderr, "%s PART: --list names them\n", argv[0]);
+  std::fprintf(stderr, "there is no part \"%s\"; --list names them\n", std::string(wanted).c_str());
   return 2;
+}
+
+/// main of such a program.
+template <std::size_t Parts>
+int run_parts(int argc, char** argv, const part (&parts)[Parts]) {
+  if (argc > 1 && std::string_view(argv[1]) == "--list") {
+    for (const part& p : parts) std::printf("%s\n", std::string(p.name).c_str());
+    return 0;
+  }
+  return in_turn(argc, argv, [&](std::string_view wanted) { return run_part(wanted, parts); });
 }
 
 }  // namespace mpi_test

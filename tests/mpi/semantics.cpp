@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What must hold over MPI as over every other transport: mismatches, drops, deadlines, departures and requests to stop
 // reach every rank with the right words; many requests are in flight without a thread; communicators of some ranks.
-// Run by mpirun with the name of a part; each rank checks what it sees and says what is wrong.
+// Run by mpirun with the names of parts; each rank checks what it sees and says what is wrong.
 #include "parts.hpp"
 
 #include <cohort/mpi/selection.hpp>
@@ -497,4 +497,4 @@ const part parts[] = {
 
 }  // namespace
 
-int main(int argc, char** argv) { return mpi_test::run_part(argc, argv, parts); }
+int main(int argc, char** argv) { return mpi_test::run_parts(argc, argv, parts); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Long messages that MPI moves from buffer to buffer, with the check and without, when they are asked for late, in another
-// order, or never; and memory of a device, as far as there need be none. Run by mpirun with the name of a part.
+// order, or never; and memory of a device, as far as there need be none. Run by mpirun with the names of parts.
 #include "parts.hpp"
 
 #include <fcntl.h>
@@ -286,4 +286,4 @@ const part parts[] = {
 
 }  // namespace
 
-int main(int argc, char** argv) { return mpi_test::run_part(argc, argv, parts); }
+int main(int argc, char** argv) { return mpi_test::run_parts(argc, argv, parts); }

@@ -34,11 +34,11 @@ esac
 mkdir clone
 (cd "$COHORT_SOURCE" && cp -r CMakeLists.txt LICENSE conanfile.py cmake include packaging test_package "$OLDPWD/clone")
 
-# An outside project, with what Conan has generated for it in conan/; `once` are further options of the compiler.
-once=
+# An outside project, with what Conan has generated for it in conan/; not header-only, as what `create` builds is.
 build_outside() {  # SOURCE PROGRAM [CMAKE ARGUMENT...]
   offline cmake -S "$1" -B outside -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/conan/conan_toolchain.cmake" \
-    -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O0$once" "${@:3}"
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O0 ${compiled_once[0]}" \
+    -DCMAKE_EXE_LINKER_FLAGS="${compiled_once[1]}" "${@:3}"
   cmake --build outside
   expect_answer "outside/$2"
 }
@@ -60,9 +60,7 @@ case $1 in
   install)
     "$conan" create clone -pr:a "$profile" -nr --test-folder= >create.log
     install_into_conan -nr
-    once=" ${compiled_once[0]}"
-    build_outside "$COHORT_SOURCE/tests/package/consumer" consumer -DCONSUME_BY=find_package \
-      -DCMAKE_EXE_LINKER_FLAGS="${compiled_once[1]}"
+    build_outside "$COHORT_SOURCE/tests/package/consumer" consumer -DCONSUME_BY=find_package
     ;;
   editable)
     "$conan" editable add clone

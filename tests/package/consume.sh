@@ -1,25 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 # consume.sh bare|pkg_config|find_package|build_tree|add_subdirectory|fetch_content: the consumer is built that way, and run.
-# consume.sh bodies: what support.sh calls `compiled_once`.
 source "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 consumer=$COHORT_SOURCE/tests/package/consumer
 way=$1
 work_in "consume_$way"
 
-# with_cmake ARGUMENT...; `once` are further options of the compiler
-once=
+# with_cmake ARGUMENT...
 with_cmake() {
-  offline cmake -S "$consumer" -B . -G Ninja -DCMAKE_CXX_FLAGS="-O0$once" "$@"
+  offline cmake -S "$consumer" -B . -G Ninja -DCMAKE_CXX_FLAGS="-O0 ${compiled_once[0]}" \
+    -DCMAKE_EXE_LINKER_FLAGS="${compiled_once[1]}" "$@"
   cmake --build .
 }
 
 case $way in
-  bodies)
-    echo '#include <cohort/src.hpp>' >bodies.cpp
-    "$CXX" -std=c++20 -DCOHORT_SEPARATE_COMPILATION -I "$COHORT_SOURCE/include" -c bodies.cpp -o bodies.o
-    exit 0
-    ;;
   bare)
     "$CXX" -std=c++20 -I "$COHORT_SOURCE/include" "$consumer/main.cpp" -o consumer
     ;;
@@ -31,7 +25,7 @@ case $way in
     read -ra flags <<<"$(pkg-config --cflags --libs cohort)"
     "$CXX" -std=c++20 "$consumer/main.cpp" "${compiled_once[@]}" "${flags[@]}" -o consumer
     ;;
-  find_package)
+  find_package)  # package/install has seen that its headers are the same
     with_cmake -DCONSUME_BY=find_package -DCMAKE_PREFIX_PATH="$COHORT_PREFIX"
     ;;
   build_tree)  # configured alone: its headers are those that the others compile
@@ -39,8 +33,7 @@ case $way in
     exit 0
     ;;
   add_subdirectory | fetch_content)
-    once=" ${compiled_once[0]}"
-    with_cmake -DCMAKE_EXE_LINKER_FLAGS="${compiled_once[1]}" -DCONSUME_BY="$way" -DCOHORT_SOURCE="$COHORT_SOURCE"
+    with_cmake -DCONSUME_BY="$way" -DCOHORT_SOURCE="$COHORT_SOURCE"
     ;;
   *) fail "unknown way $way" ;;
 esac

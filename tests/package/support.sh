@@ -2,7 +2,7 @@
 # Sourced by the package tests (bash). CTest gives them
 #   COHORT_SOURCE   this project            COHORT_PREFIX   where the fixture package/install has put it
 #   COHORT_BUILD    its build tree          COHORT_VERSION  its version
-#   CXX             the compiler
+#   CXX             the compiler              COHORT_BODIES   the object of cohort/src.hpp without TLS
 # shellcheck shell=bash
 set -euo pipefail
 
@@ -49,10 +49,10 @@ offline() {
   fi
 }
 
-# How a consumer is compiled and linked that is about how it finds the library: not header-only, which the others are, but
-# with the bodies that the fixture package/consume/bodies has compiled. It takes a third of the time.
+# How a consumer is compiled and linked that is about how it finds the library: not header-only, which `bare` is, but with
+# the bodies that the build has compiled. It takes a third of the time.
 # shellcheck disable=SC2034
-compiled_once=(-DCOHORT_SEPARATE_COMPILATION "$COHORT_BUILD/tests/package/consume_bodies/bodies.o")
+compiled_once=(-DCOHORT_SEPARATE_COMPILATION "$COHORT_BODIES")
 
 # A folder of this test's own, empty.
 work_in() {

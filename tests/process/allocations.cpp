@@ -14,14 +14,6 @@
 #include <string>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ALLOCATIONS_ARE_HIDDEN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ALLOCATIONS_ARE_HIDDEN 1
-#endif
-#endif
-
 namespace {
 
 using namespace cohort;
@@ -108,7 +100,7 @@ TEST_CASE("a message that is asked for while it comes allocates nothing, and arr
 }
 
 TEST_CASE("over TCP an operation does not allocate") {
-#ifdef ALLOCATIONS_ARE_HIDDEN
+#if COHORT_TEST_ADDRESS_SANITIZED
   MESSAGE("not counted: AddressSanitizer builds take every frame from the heap");
 #else
   for (const int n : {1, 2, 4}) {
@@ -127,7 +119,7 @@ TEST_CASE("over TCP an operation does not allocate") {
 }
 
 TEST_CASE("in one process an operation does not allocate") {
-#ifdef ALLOCATIONS_ARE_HIDDEN
+#if COHORT_TEST_ADDRESS_SANITIZED
   MESSAGE("not counted: AddressSanitizer builds take every frame from the heap");
 #else
   const auto rank_main = [](communicator<inproc> world) { return counts_after_warm_up(std::move(world)); };

@@ -7,7 +7,11 @@ tests/headers and tests/style/run.sh do that.
 Most of the time goes to the library's headers, so sources of the same options share them: compiled once before, as the tests
 have them anyway. Whether a source names what it needs is for the compiler of the release lane to say.
 
-Usage: tests/style/everything.py COMPILER [--jobs N]
+A build of the same compiler, with a sanitizer and all warnings as errors, has looked at its sources, but for what it was not
+shown because of the sanitizer. A source with a condition on that is looked at here all the same, and each header that has
+one with one source at least.
+
+Usage: tests/style/everything.py COMPILER [--jobs N] [--built FOLDER]
 """
 import argparse
 import concurrent.futures
@@ -56,6 +60,59 @@ def looking(command):
             next(words)
         else:
             yield "-fsyntax-only" if word == "-c" else word
+
+
+# What tells that a sanitizer is there; the preprocessor asks for it, or `if constexpr`.
+ASKS = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*(?:SANITIZ|has_feature)|\bconstexpr\b.*\bsanitized\b", re.MULTILINE)
+
+
+def asks_for_sanitizer(file, known={}):
+    if file not in known:
+        known[file] = bool(ASKS.search(pathlib.Path(file).read_text()))
+    return known[file]
+
+
+def project_files(folder):
+    """Of each object that a build has made, by its path: the files of the project that it was made from."""
+    said = subprocess.run(["ninja", "-C", folder, "-t", "deps"], capture_output=True, text=True, check=True).stdout
+    made = {}
+    for block in said.split("\n\n"):
+        first, *rest = block.splitlines() or [""]
+        if first.endswith("(VALID)"):
+            files = {os.path.normpath(os.path.join(folder, line.strip())) for line in rest}
+            made[first.split(": #deps")[0]] = files
+    return made
+
+
+def program_of(each):
+    """A source and what is defined for it: the same program whatever it is called."""
+    defined = frozenset(word for word in shlex.split(each["command"]) if word.startswith(("-D", "-U")))
+    return pathlib.Path(each["file"]).read_text(), defined
+
+
+def looked_at(folder, compiler):
+    """The sources that this build has made objects of, and nothing in them was left out of that."""
+    deps = project_files(folder)
+    every = {}
+    programs = {}
+    for each in json.loads((pathlib.Path(folder) / "compile_commands.json").read_text()):
+        words = shlex.split(each["command"])
+        made = words[words.index("-o") + 1]
+        if pathlib.Path(words[0]).name != compiler or "-Werror" not in words or made not in deps:
+            continue
+        if not (pathlib.Path(folder) / made).is_file():
+            continue
+        own = {f for f in deps[made] if pathlib.Path(f).is_relative_to(ROOT)}
+        every[each["file"]] = {f for f in own if not f.endswith(".pch")}
+        programs[each["file"]] = program_of(each)
+    asking = {file: {f for f in own if asks_for_sanitizer(f)} for file, own in every.items()}
+    left_out = {file for file, headers in asking.items() if not any(f.endswith(".cpp") for f in headers)}
+    headers = set().union(*asking.values()) if asking else set()
+    for header in sorted(f for f in headers if not f.endswith(".cpp")):
+        by = sorted(file for file, asked in asking.items() if header in asked)
+        if all(file in left_out for file in by):
+            left_out.discard(min(by, key=lambda file: len(every[file])))
+    return {programs[file] for file in left_out}
 
 
 COMMON = ("cohort/cohort.hpp", "cohort/asio.hpp")
@@ -110,9 +167,12 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     arguments.add_argument("compiler")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="at a time (default: one a core)")
+    arguments.add_argument("--built", metavar="FOLDER", help="leave out what this build, which is up to date, has compiled")
     given = arguments.parse_args()
+    done = looked_at(str(pathlib.Path(given.built).resolve()), given.compiler) if given.built else set()
     with tempfile.TemporaryDirectory() as folder:
-        every = list(to_look_at(configured(folder, given.compiler)))
+        commands = list(to_look_at(configured(folder, given.compiler)))
+        every = [each for each in commands if not done or program_of(each) not in done]
         added = common_headers(every, folder)
         bad = 0
         with concurrent.futures.ThreadPoolExecutor(max(1, given.jobs)) as at_once:
@@ -120,7 +180,8 @@ def main():
                 if status != 0 or said:
                     bad += 1
                     print(f"{source}: {given.compiler} ended with {status}\n{said[:3000]}", flush=True)
-    print(f"{given.compiler}: {len(every)} sources, {bad} of them not as they should be")
+    print(f"{given.compiler}: {len(commands)} sources, of which a build has compiled {len(commands) - len(every)}; "
+          f"{bad} not as they should be")
     return 0 if every and bad == 0 else 1
 
 

@@ -8,6 +8,8 @@
 #   style/everything-16, -19   tests, examples, tools and benchmarks too (everything.py)
 # One line for each, "passed", "FAILED" or "SKIPPED: reason". The exit code is 1 when one has failed.
 #
+# COHORT_BUILT_BY_CLANG_19 may name a build of clang 19's that is up to date: what it has shown is not looked at again.
+#
 # Usage: tests/style/run.sh [CHECK...]     all of them without arguments
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -86,7 +88,9 @@ check_clang() {
 
 check_everything() {
   command -v "clang++-$1" >/dev/null || { echo "no clang++-$1 here (Debian 12: apt-get install clang-$1)"; return 77; }
-  tests/style/everything.py "clang++-$1" --jobs 1  # beside the other checks
+  local built=()
+  [ -z "${COHORT_BUILT_BY_CLANG_19:-}" ] || [ "$1" != 19 ] || built=(--built "$COHORT_BUILT_BY_CLANG_19")
+  tests/style/everything.py "clang++-$1" --jobs 1 ${built[@]+"${built[@]}"}  # beside the other checks
 }
 
 [ $# -gt 0 ] || set -- everything-16 everything-19 format lengths names clang-14 clang-16 clang-19

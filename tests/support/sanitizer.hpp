@@ -14,6 +14,17 @@
 #define COHORT_TEST_SANITIZED 0
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#define COHORT_TEST_ADDRESS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define COHORT_TEST_ADDRESS_SANITIZED 1
+#endif
+#endif
+#ifndef COHORT_TEST_ADDRESS_SANITIZED
+#define COHORT_TEST_ADDRESS_SANITIZED 0
+#endif
+
 #if defined(__SANITIZE_THREAD__)
 #define COHORT_TEST_THREAD_SANITIZED 1
 #elif defined(__has_feature)

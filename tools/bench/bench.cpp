@@ -59,6 +59,9 @@ int measure_all(world_type& world, const bench_options& options) {
     return world.rank() == 0 ? usage_error(this_command, what) : exit_code::usage;  // said once
   }
   const bool speaks = world.rank() == 0;
+#ifndef __OPTIMIZE__
+  if (speaks) std::fprintf(stderr, "%s: built without optimisation: these are not the library's times\n", this_command);
+#endif
   const bool as_it_grows = speaks && options.format != format_kind::json;
   if (as_it_grows && options.explain && options.format == format_kind::table) {
     print(grounds_of_choice(world));
