@@ -59,10 +59,20 @@ task<> sums_with(communicator<cpu>& world, int who, std::size_t count) {
     harness::expect(all_summed(out, world.size()), where.c_str());
     harness::expect(in == input_of(world.rank(), count), "the input as it was");
   }
-  const int root_rank = world.size() - 1;
-  std::fill(out.begin(), out.end(), -1);
-  co_await world.reduce(in, out, sum{}, root{root_rank});
-  harness::expect(world.rank() != root_rank || all_summed(out, world.size()), "the root's sum");
+  for (const int root_rank : {0, world.size() - 1}) {
+    const bool here = world.rank() == root_rank;
+    std::fill(out.begin(), out.end(), -1);
+    co_await world.reduce(in, out, sum{}, root{root_rank});
+    harness::expect(!here || all_summed(out, world.size()), "the root's sum");
+    harness::expect(in == input_of(world.rank(), count), "the input as it was");
+    if (world.size() > 2) continue;
+    const auto in_order = [](int x, int y) { return 2 * x - y; };  // of two ranks the first comes first
+    co_await world.reduce(in, out, in_order, root{root_rank});
+    for (std::size_t i = 0; here && i < count; i += 97) harness::expect(out[i] == 0, "the root's two in order");
+    std::vector<int> both = in;
+    co_await world.reduce(both, both, in_order, root{root_rank});
+    harness::expect(!here || (both.front() == 0 && both.back() == 0), "the same in place");
+  }
   co_await world.all_reduce(in, sum{});
   harness::expect(all_summed(in, world.size()), "the sum in place");
 }
