@@ -18,7 +18,8 @@ OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter
 ALL_REDUCE_SIZES = [8, 64, 512, 4096, 16384, 65536, 262144, 1048576, 2097152, 4194304, 16777216, 67108864]
 OTHER_SIZES = [8, 65536, 4194304]
 P2P_SIZES = [8, 4096, 65536, 1048576, 4194304]
-PEERS = ["cohort_registered", "bare", "bare_single", "bare_registered", "openmpi", "mpich", "gloo", "openmpi_requests", "mpich_requests", "cohort_openmpi", "cohort_mpich"]
+PEERS = ["cohort_registered", "bare", "bare_single", "bare_registered", "openmpi", "mpich", "gloo", "openmpi_requests",
+         "mpich_requests", "cohort_openmpi", "cohort_mpich"]
 UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -87,7 +88,8 @@ def start_jobs(options, ranks, transport):
             print(f"skipped: {library} is not installed", flush=True)
             continue
         try:
-            running[library] = jobs.Job(library, program, ranks, transport, {"MEASURE_UNCHANGED": "1"} if options.unchanged else {})
+            inputs = {"MEASURE_UNCHANGED": "1"} if options.unchanged else {}
+            running[library] = jobs.Job(library, program, ranks, transport, inputs)
         except (jobs.Failed, OSError) as why:
             print(f"skipped: {why}", flush=True)
     return running

@@ -41,7 +41,8 @@ LIBRARIES = {
         "tcp_arguments": ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"],
         "shm": {}, "tcp": {}},
     "mpich": {
-        "launcher": ["mpiexec.mpich", "-np"], "bound": ["-bind-to", "core"], "free": ["-bind-to", "none"], "shm_arguments": [], "tcp_arguments": [],
+        "launcher": ["mpiexec.mpich", "-np"], "bound": ["-bind-to", "core"], "free": ["-bind-to", "none"],
+        "shm_arguments": [], "tcp_arguments": [],
         "shm": {}, "tcp": {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}},
     "gloo": {"launcher": None, "shm": {}, "tcp": {}},
 }

@@ -7,9 +7,10 @@ import platform
 import subprocess
 import time
 
-LIBRARIES = ["cohort", "cohort_registered", "bare", "bare_single", "bare_registered", "openmpi", "mpich", "gloo", "openmpi_requests", "mpich_requests",
-             "cohort_openmpi", "cohort_mpich"]
-TITLES = {"cohort": "cohort", "cohort_registered": "registered", "bare": "bare", "bare_single": "bare, one copy", "bare_registered": "bare, reg.", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
+LIBRARIES = ["cohort", "cohort_registered", "bare", "bare_single", "bare_registered", "openmpi", "mpich", "gloo",
+             "openmpi_requests", "mpich_requests", "cohort_openmpi", "cohort_mpich"]
+TITLES = {"cohort": "cohort", "cohort_registered": "registered", "bare": "bare", "bare_single": "bare, one copy",
+          "bare_registered": "bare, reg.", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
           "openmpi_requests": "Open MPI, I", "mpich_requests": "MPICH, I", "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
 
 
@@ -122,9 +123,10 @@ def markdown(options, rows, limits, trouble, seconds, about, aims):
     out += ["Medians in microseconds per call, the slowest rank's, over batches of back-to-back calls in which the "
             f"libraries take turns ({options.rounds} rounds). Rooted operations rotate their root. " +
             ("The inputs are the same all the time. " if options.unchanged else
-             "Every rank writes its input anew before each call, as a program does that has computed it; that is not counted from "
-             "4 KiB on. ") + "A size is the larger of one rank's input and output. `latency` is half a round trip, `bandwidth` the time of a message in a "
-            "window of up to 64. `fastest peer / cohort` is the fastest peer's median over cohort's, with the quartiles of "
+             "Every rank writes its input anew before each call, as a program does that has computed it; that is not "
+             "counted from 4 KiB on. ") +
+            "A size is the larger of one rank's input and output. `latency` is half a round trip, `bandwidth` the time of a "
+            "message in a window of up to 64. `fastest peer / cohort` is the fastest peer's median over cohort's, with the quartiles of "
             "the rounds; Gloo has TCP alone. `registered` is cohort with the same buffers registered. `bare` is no library: "
             "the bytes and the words or system calls that the operation needs, and nothing that finds mistakes, failures or "
             "who is slow (peers/bare.cpp); with one copy, by the kernel, instead of two through shared memory; with the "

@@ -28,6 +28,21 @@ std::string variable(const char* name) {
   return value;
 }
 
+/// Of several messages each comes after the one before: there is nothing that could have two under way.
+template <class Moves>
+class one_by_one : public Moves {
+ public:
+  using Moves::Moves;
+  template <class T>
+  void send_window(const T* data, std::size_t n, int peer, int window) {
+    for (int i = 0; i < window; ++i) this->send(data, n, peer);
+  }
+  template <class T>
+  void receive_window(T* data, std::size_t n, int peer, int window) {
+    for (int i = 0; i < window; ++i) this->receive(data, n, peer);
+  }
+};
+
 struct sum {
   template <class T>
   T operator()(const T& a, const T& b) const {
@@ -55,15 +70,15 @@ int main() {
     if (rank == 0) ::shm_unlink(name.c_str());
     const std::string transport = variable("MEASURE_TRANSPORT");
     if (transport == "tcp") {
-      bare::over_sockets sockets(all, rank, ranks);
+      one_by_one<bare::over_sockets> sockets(all, rank, ranks);
       return measure::serve<sum>(sockets);
     }
     if (transport == "single") {
       ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
-      bare::over_one_copy single(name, all, rank, ranks);
+      one_by_one<bare::over_one_copy> single(name, all, rank, ranks);
       return measure::serve<sum>(single);
     }
-    bare::over_memory shared(name, all, rank, ranks);
+    one_by_one<bare::over_memory> shared(name, all, rank, ranks);
     return measure::serve<sum>(shared);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bare driver: %s\n", error.what());

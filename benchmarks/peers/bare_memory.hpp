@@ -238,14 +238,6 @@ class over_memory {
       std::memcpy(reinterpret_cast<std::byte*>(data) + at, from, here);
     });
   }
-  template <class T>
-  void send_window(const T* data, std::size_t n, int peer, int window) {
-    for (int i = 0; i < window; ++i) send(data, n, peer);
-  }
-  template <class T>
-  void receive_window(T* data, std::size_t n, int peer, int window) {
-    for (int i = 0; i < window; ++i) receive(data, n, peer);
-  }
 
  protected:
   [[nodiscard]] steps& all() { return all_; }

@@ -72,14 +72,6 @@ class over_one_copy : public over_memory {
     if (is_short<T>(n)) return over_memory::receive(data, n, peer);
     move(pair(), static_cast<const T*>(nullptr), [&](const auto& read) { read(peer, data, 0, n * sizeof(T)); });
   }
-  template <class T>
-  void send_window(const T* data, std::size_t n, int peer, int window) {
-    for (int i = 0; i < window; ++i) send(data, n, peer);
-  }
-  template <class T>
-  void receive_window(T* data, std::size_t n, int peer, int window) {
-    for (int i = 0; i < window; ++i) receive(data, n, peer);
-  }
 
  private:
   /// A system call for less takes longer than two copies.

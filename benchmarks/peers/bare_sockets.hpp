@@ -309,14 +309,6 @@ class over_sockets {
   void receive(T* data, std::size_t n, int peer) {
     go_.receive(data, n, peer).run();
   }
-  template <class T>
-  void send_window(const T* data, std::size_t n, int peer, int window) {
-    for (int i = 0; i < window; ++i) send(data, n, peer);
-  }
-  template <class T>
-  void receive_window(T* data, std::size_t n, int peer, int window) {
-    for (int i = 0; i < window; ++i) receive(data, n, peer);
-  }
 
  private:
   static constexpr std::size_t short_bytes = std::size_t{32} << 10;
