@@ -23,7 +23,7 @@
 namespace cohort::tool {
 namespace {
 
-constexpr const char* this_command = "cohort tune";
+constexpr const char* name_of_tune = "cohort tune";
 
 struct tune_options {
   std::optional<int> ranks;
@@ -85,7 +85,7 @@ int be_a_rank(const tune_options& options) {
 }  // namespace
 
 int tune_command(const std::vector<std::string>& words) {
-  CLI::App app{"Measures what messages cost between the ranks of a world, for COHORT_TUNING.", this_command};
+  CLI::App app{"Measures what messages cost between the ranks of a world, for COHORT_TUNING.", name_of_tune};
   tune_options options;
   int ranks = 0;
   app.add_option("-n,--nproc", ranks,
@@ -112,9 +112,9 @@ int tune_command(const std::vector<std::string>& words) {
     all.insert(all.end(), words.begin(), words.end());
     return start_own_ranks(options.ranks.value_or(ranks_for_this_machine()), all);
   } catch (const std::invalid_argument& mistake) {
-    return usage_error(this_command, mistake.what());
+    return usage_error(name_of_tune, mistake.what());
   } catch (const std::exception& trouble) {
-    std::fprintf(stderr, "%s: %s\n", this_command, trouble.what());
+    std::fprintf(stderr, "%s: %s\n", name_of_tune, trouble.what());
     return exit_code::cannot_execute;
   }
 }
