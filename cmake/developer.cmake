@@ -50,7 +50,7 @@ if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # Whose speed no test looks at need not be fast: half of what these take to compile is optimisation.
-option(COHORT_QUICK_BUILD "The cohort program, benchmarks and the bodies over MPI without optimisation" OFF)
+option(COHORT_QUICK_BUILD "The cohort program and benchmarks without optimisation" OFF)
 set(cohort_unmeasured "")
 if(COHORT_QUICK_BUILD)
   set(cohort_unmeasured -O0)

@@ -43,7 +43,6 @@ function(cohort_add_mpi flavour wrapper)
        CONTENT "// SPDX-License-Identifier: BSL-1.0\n#include <cohort/mpi/src.hpp>\n")
   add_library(cohort_mpi_bodies_${flavour} STATIC ${PROJECT_BINARY_DIR}/cohort_mpi_bodies.cpp)
   target_link_libraries(cohort_mpi_bodies_${flavour} PRIVATE cohort_developer PUBLIC cohort_bodies cohort_mpi_${flavour})
-  target_compile_options(cohort_mpi_bodies_${flavour} PRIVATE ${cohort_unmeasured})
 endfunction()
 
 # cohort_find_mpis(RESULT): the flavours that are here, each with its targets; COHORT_MPIRUN_<flavour> is the command, with

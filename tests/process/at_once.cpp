@@ -261,7 +261,7 @@ task<> in_slices(communicator<cpu>& world, std::size_t n, manner how, int slow, 
 task<int> in_any_manner(communicator<cpu> world) {
   constexpr manner manners[] = {manner::plain, manner::in_a_frame, manner::registered};
   tally t;
-  for (const std::size_t n : {2049, 8191, 8192, 10000, 16384}) {
+  for (const std::size_t n : {2049U, 8191U, 8192U, 10000U, 16384U}) {
     for (const manner first : manners) {
       for (const manner second : manners) {
         for (int slow = -1; slow < 2; ++slow) {
