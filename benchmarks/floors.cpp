@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -200,7 +201,8 @@ figure crowded_rate(const char* name, double bytes, const std::function<void()>&
     const pid_t child = ::fork();
     if (child < 0) give_up("fork");
     if (child == 0) {
-      for (;;) once();  // its own pages from the first write on
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever ends this program has ended the others too
+      for (;;) once();                     // its own pages from the first write on
     }
     others.push_back(child);
   }
