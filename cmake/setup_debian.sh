@@ -46,7 +46,9 @@ is_there() {
     libssl-dev) has_header openssl/ssl.h ;;
     libcereal-dev) has_header cereal/cereal.hpp ;;
     libclang-rt-14-dev) [ -e "$(clang++ -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ] ;;
-    libclang-rt-19-dev) [ -e "$(clang++-19 -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.tsan-$(uname -m).a" ] ;;
+    libclang-rt-16-dev | libclang-rt-19-dev)
+      [ -e "$("clang++-${1//[!0-9]/}" -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.tsan-$(uname -m).a" ]
+      ;;
     *) die "is_there: unknown package $1" ;;
   esac >/dev/null
 }

@@ -9,7 +9,7 @@
 #   arm64    every header by a cross compiler, and two ranks of an example under an emulator (arm64/run.sh)
 #   clang    every mistake that must not compile and every concept, with clang
 #   tsan     unit and process tests with ThreadSanitizer
-# asan and tsan are built by clang 19 where that is, otherwise by g++.
+# asan is built by clang 19 and tsan by clang 16 where these are, otherwise by the other or by g++.
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.
 #
@@ -202,7 +202,7 @@ sanitizer_starts() {
 # start_sanitizer_build PRESET
 start_sanitizer_build() {
   configure_options=()
-  [ "${compiler_of[$1]}" = g++ ] || configure_options=("${by_clang[@]}")
+  [ "${compiler_of[$1]}" = g++ ] || configure_options=(-DCMAKE_CXX_COMPILER="${compiler_of[$1]}" "${by_clang[@]}")
   start_aside "$1" build_lane "$1" suites
   configure_options=()
 }
@@ -276,7 +276,7 @@ say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan style ar
 needed=(g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev)
 wished=(ccache libcereal-dev libssl-dev openssl libopenmpi-dev openmpi-bin libmpich-dev mpich)
 later=(pkg-config python3-venv doxygen slurmctld slurmd slurm-client munge)  # no compilation asks for these
-[ "$quick" = 1 ] || later+=(clang clang-16 clang-19 clang-format-14 clang-tidy-14 libclang-rt-19-dev g++-aarch64-linux-gnu qemu-user)
+[ "$quick" = 1 ] || later+=(clang clang-16 clang-19 clang-format-14 clang-tidy-14 libclang-rt-16-dev libclang-rt-19-dev g++-aarch64-linux-gnu qemu-user)
 # All together takes half of the time; where one of them cannot be had, each is tried for itself. What is needed later
 # comes beside the first build where nobody has to be asked for a password.
 [ "$(id -u)" -eq 0 ] || wished+=("${later[@]}")
@@ -306,20 +306,22 @@ finish_installing() {
   install_missing slurmctld slurmd slurm-client munge || say "launch/slurm will be skipped: no Slurm here"
 }
 
-# What clang makes takes two thirds of g++'s time to compile and to run, and a second compiler sees other mistakes. It has
-# its precompiled headers without a cache: ccache would bring those of another clone.
-by_clang=(-DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
+# What clang makes takes two thirds of g++'s time to compile and to run, and other compilers see other mistakes: what they
+# have built, style need not look at. They have their precompiled headers without a cache: ccache would bring those of
+# another clone.
+by_clang=(-DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 declare -A sanitizers_of=([asan]="address,undefined" [tsan]=thread)
 declare -A compiler_of=([asan]=g++ [tsan]=g++)
 # What can start: an empty list is none of them.
 sanitized=()
 starts() { [[ " ${sanitized[*]} " == *" $1 "* ]]; }
-# find_sanitizers COMPILER...: by the first that can
+# find_sanitizers ASAN TSAN: by the first compiler of each list that can
 find_sanitizers() {
   local preset compiler
+  local -A compilers=([asan]=$1 [tsan]=$2)
   sanitized=()
   for preset in asan tsan; do
-    for compiler in "$@"; do
+    for compiler in ${compilers[$preset]}; do
       sanitizer_starts "${sanitizers_of[$preset]}" "$compiler" || continue
       compiler_of[$preset]=$compiler
       sanitized+=("$preset")
@@ -330,7 +332,7 @@ find_sanitizers() {
   under=()
 }
 declare -A no_start=()
-[ "$quick" = 1 ] || find_sanitizers g++
+[ "$quick" = 1 ] || find_sanitizers g++ g++
 
 status=0
 configure_options=(-DCOHORT_QUICK_BUILD=ON -DCOHORT_UNIT_TESTS=all)
@@ -344,8 +346,10 @@ if [ -n "$came" ]; then  # some tests depend on what is there when they are conf
 fi
 configure_options=()
 if [ "$quick" = 0 ]; then
-  install_missing clang-19 libclang-rt-19-dev || say "the lanes asan and tsan are built by g++: no clang 19 here"
-  find_sanitizers clang++-19 g++
+  for version in 16 19; do
+    install_missing "clang-$version" "libclang-rt-$version-dev" || say "no lane is built by clang $version: it is not here"
+  done
+  find_sanitizers "clang++-19 clang++-16 g++" "clang++-16 clang++-19 g++"
   for preset in asan tsan; do
     starts "$preset" ||
       skip_lane "$preset" "an empty program built with -fsanitize=${sanitizers_of[$preset]} does not run here: ${no_start[$preset]}"
@@ -396,6 +400,9 @@ if [ "$quick" = 0 ]; then
       with_tsan=1
       status=0
       take_aside tsan || status=$?
+      if [ "$status" = 0 ] && [ "${compiler_of[tsan]}" = clang++-16 ]; then
+        export COHORT_BUILT_BY_CLANG_16=$PWD/build/tsan
+      fi
     else
       stop_aside tsan
       too_late tsan $((checks_minutes + tsan_minutes))

@@ -3,6 +3,7 @@
 #   COHORT_SOURCE   this project            COHORT_PREFIX   where the fixture package/install has put it
 #   COHORT_BUILD    its build tree          COHORT_VERSION  its version
 #   CXX             the compiler              COHORT_BODIES   the object of cohort/src.hpp without TLS
+#   COHORT_BODIES_WITH_TLS   a library of it with TLS, where the build has that
 # shellcheck shell=bash
 set -euo pipefail
 

@@ -40,9 +40,14 @@ def configured(folder, compiler):
     return json.loads((pathlib.Path(folder) / "compile_commands.json").read_text())
 
 
+def included_sources(file):
+    """The sources of the project that another one includes by their whole path, as tests/mpi does with the examples."""
+    return {path for path in re.findall(r'^#include "(/.*\.cpp)"', pathlib.Path(file).read_text(), re.MULTILINE)}
+
+
 def to_look_at(commands):
-    """Each source once: those over MPI are there for each library of it."""
-    seen = set()
+    """Each source once: those over MPI are there for each library of it, and some are looked at as a part of another."""
+    seen = set().union(*(included_sources(each["file"]) for each in commands))
     for each in commands:
         # By what is written: a command may well name a header that was compiled before.
         alone = re.search(r" -o \S*CMakeFiles/\w*header\w*\.dir/", each["command"])
@@ -85,9 +90,10 @@ def project_files(folder):
 
 
 def program_of(each):
-    """A source and what is defined for it: the same program whatever it is called."""
-    defined = frozenset(word for word in shlex.split(each["command"]) if word.startswith(("-D", "-U")))
-    return pathlib.Path(each["file"]).read_text(), defined
+    """A source and what is defined for it: the same program whatever it is called, and wherever the library's bodies are
+    compiled, which tests/style/run.sh looks at in both ways."""
+    defined = {word for word in shlex.split(each["command"]) if word.startswith(("-D", "-U"))}
+    return pathlib.Path(each["file"]).read_text(), frozenset(defined - {"-DCOHORT_SEPARATE_COMPILATION"})
 
 
 def looked_at(folder, compiler):

@@ -8,7 +8,7 @@
 #   style/everything-16, -19   tests, examples, tools and benchmarks too (everything.py)
 # One line for each, "passed", "FAILED" or "SKIPPED: reason". The exit code is 1 when one has failed.
 #
-# COHORT_BUILT_BY_CLANG_19 may name a build of clang 19's that is up to date: what it has shown is not looked at again.
+# COHORT_BUILT_BY_CLANG_16 and _19 may name builds of theirs that are up to date: what these have shown is not looked at again.
 #
 # Usage: tests/style/run.sh [CHECK...]     all of them without arguments
 set -uo pipefail
@@ -77,19 +77,21 @@ check_clang() {
   command -v "$compiler" >/dev/null || { echo "no $compiler here (Debian 12: apt-get install clang-$1)"; return 77; }
   local mine="$scratch/$1"
   mkdir "$mine"
-  every_header sort >"$mine/in_order.cpp"
+  local look=("$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include)
   every_header sort -r >"$mine/in_reverse.cpp"
-  "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include "$mine/in_order.cpp" &&
-    "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include "$mine/in_reverse.cpp" || return 1
+  "${look[@]}" "$mine/in_reverse.cpp" || return 1
+  local by=COHORT_BUILT_BY_CLANG_$1
+  [ -z "${!by:-}" ] || return 0  # which has the others
+  every_header sort >"$mine/in_order.cpp"
   echo '#include <cohort/src.hpp>' >"$mine/once.cpp"
-  "$compiler" -std=c++20 "${warnings[@]}" -Werror -fsyntax-only -I include -DCOHORT_SEPARATE_COMPILATION ${with_tls[@]+"${with_tls[@]}"} \
-    "$mine/once.cpp" || return 1
+  "${look[@]}" "$mine/in_order.cpp" &&
+    "${look[@]}" -DCOHORT_SEPARATE_COMPILATION ${with_tls[@]+"${with_tls[@]}"} "$mine/once.cpp"
 }
 
 check_everything() {
   command -v "clang++-$1" >/dev/null || { echo "no clang++-$1 here (Debian 12: apt-get install clang-$1)"; return 77; }
-  local built=()
-  [ -z "${COHORT_BUILT_BY_CLANG_19:-}" ] || [ "$1" != 19 ] || built=(--built "$COHORT_BUILT_BY_CLANG_19")
+  local by=COHORT_BUILT_BY_CLANG_$1 built=()
+  [ -z "${!by:-}" ] || built=(--built "${!by}")
   tests/style/everything.py "clang++-$1" --jobs 1 ${built[@]+"${built[@]}"}  # beside the other checks
 }
 
