@@ -52,9 +52,14 @@ class round_plan {
               });
   }
 
-  /// Turns the transfers into requests, receives first: a message that finds its receive posted lands in place.
+  /// Sends what is short, and turns the other transfers into requests, receives first: a message that finds its receive
+  /// posted lands in place.
   template <class Channel>
   void start(const Channel& ch, transport::transfer_scope& scope, cohort::detail::buffer_cache& cache) {
+    for (transfer& t : transfers_) {
+      if (t.what == kind::send) add_pieces(t);
+    }
+    const std::size_t gone = send_short(ch);
     std::size_t to_combine = 0;
     std::size_t streaming = 0;
     for (transfer& t : transfers_) {
@@ -69,24 +74,22 @@ class round_plan {
     }
     std::size_t staged = 0;
     for (transfer& t : transfers_) {
+      if (t.what == kind::receive) add_pieces(t);
+      if (t.what != kind::receive_reduce) continue;
       t.first_piece = pieces_.size();
-      if (t.what == kind::receive_reduce) {
-        t.staged = staged;
-        if (t.streams) cut_into_chunks(t);
-        else if (t.bytes > 0) pieces_.push_back({staging_.data() + staged, t.bytes});
-        staged += t.streams ? chunk_bytes() : aligned(t.bytes);
-      } else {
-        each_run(t, [&](std::byte* d, std::size_t n) { pieces_.push_back({d, n}); });
-      }
+      t.staged = staged;
+      if (t.streams) cut_into_chunks(t);
+      else if (t.bytes > 0) pieces_.push_back({staging_.data() + staged, t.bytes});
+      staged += t.streams ? chunk_bytes() : aligned(t.bytes);
       t.pieces = pieces_.size() - t.first_piece;
     }
     arriving_.reserve(streaming);  // requests point into it
     requests_.clear();
-    requests_.resize(transfers_.size());
+    requests_.resize(transfers_.size() - gone);
     std::size_t next = 0;
     for (const bool sending : {false, true}) {
       for (const transfer& t : transfers_) {
-        if ((t.what == kind::send) != sending) continue;
+        if ((t.what == kind::send) != sending || t.gone) continue;
         transport::request& r = requests_[next++];
         r.peer = ch.world_rank(t.peer);
         r.header = ch.header(t.bytes);
@@ -130,6 +133,7 @@ class round_plan {
     std::size_t staged;
     std::size_t first_target;
     bool streams;
+    bool gone;  ///< a send that needed no request
   };
   /// A receive that is combined while it arrives.
   struct arrival {
@@ -138,6 +142,7 @@ class round_plan {
     side where;
   };
 
+  static constexpr std::size_t longest_at_once = std::size_t{4} << 10;
   /// Up to here what arrives stays in a second-level cache until its round is over.
   static constexpr std::size_t longest_staged = std::size_t{256} << 10;
   [[nodiscard]] std::size_t chunk_bytes() const noexcept {
@@ -147,7 +152,31 @@ class round_plan {
 
   static constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
   void add(int peer, region r, kind what, side s) {
-    transfers_.push_back({peer, r, what, s, where_->of(r.where).bytes(r.first, r.count), 0, 0, 0, 0, false});
+    transfers_.push_back({peer, r, what, s, where_->of(r.where).bytes(r.first, r.count), 0, 0, 0, 0, false, false});
+  }
+
+  void add_pieces(transfer& t) {
+    t.first_piece = pieces_.size();
+    each_run(t, [&](std::byte* d, std::size_t n) { pieces_.push_back({d, n}); });
+    t.pieces = pieces_.size() - t.first_piece;
+  }
+  /// Short messages leave before anything else is done: somebody may be waiting for them. Only up to the first that
+  /// cannot, as those to one rank keep their order.
+  template <class Channel>
+  [[nodiscard]] std::size_t send_short(const Channel& ch) {
+    std::size_t gone = 0;
+    if constexpr (transport::prompt_transport<typename Channel::transport_type>) {
+      if (ch.current().home().failure()) return 0;
+      for (transfer& t : transfers_) {
+        if (t.what != kind::send) continue;
+        if (t.bytes > longest_at_once || t.pieces > 1) break;
+        const transport::piece whole = t.pieces == 1 ? pieces_[t.first_piece] : transport::piece{};
+        if (!ch.transport().send_now(ch.world_rank(t.peer), ch.header(t.bytes), whole)) break;
+        t.gone = true;
+        ++gone;
+      }
+    }
+    return gone;
   }
 
   template <class F>
