@@ -45,12 +45,12 @@ check() {
 
 every_header sort >"$scratch/all.cpp"
 echo '#include <cohort/src.hpp>' >"$scratch/bodies.cpp"
-bodies() { "${compile[@]}" -O1 -DCOHORT_SEPARATE_COMPILATION -c "$scratch/bodies.cpp" -o "$scratch/bodies.o"; }
+bodies() { "${compile[@]}" -DCOHORT_SEPARATE_COMPILATION -c "$scratch/bodies.cpp" -o "$scratch/bodies.o"; }
 bodies >"$scratch/bodies.log" 2>&1 &
-check headers "${compile[@]}" -c "$scratch/all.cpp" -o "$scratch/all.o"
+check headers "${compile[@]}" -fsyntax-only "$scratch/all.cpp"
 wait
 cat "$scratch/bodies.log"
-check program "${compile[@]}" -O1 -DCOHORT_SEPARATE_COMPILATION examples/04_all_reduce.cpp "$scratch/bodies.o" \
+check program "${compile[@]}" -DCOHORT_SEPARATE_COMPILATION examples/04_all_reduce.cpp "$scratch/bodies.o" \
   -o "$scratch/example"
 check memory "$tool" run -n 2 --timeout 120 -- "${emulated[@]}"
 COHORT_SHM=0 check sockets "$tool" run -n 2 --timeout 120 -- "${emulated[@]}"

@@ -62,7 +62,7 @@ END
     [ -e /usr/include/openssl/ssl.h ] || skip "no OpenSSL here (Debian 12: apt-get install libssl-dev)"
     command -v openssl >/dev/null || skip "no program openssl here, which makes the certificates (Debian 12: apt-get install openssl)"
     cmake -S "$here/over_tls" -B . -G Ninja -DCMAKE_CXX_FLAGS="-O0 ${compiled_once[0]}" -DCMAKE_PREFIX_PATH="$COHORT_PREFIX" \
-      -DCMAKE_CXX_STANDARD_LIBRARIES="$COHORT_BODIES_WITH_TLS"
+      -DCMAKE_EXE_LINKER_FLAGS=-Wl,--no-as-needed -DCMAKE_CXX_STANDARD_LIBRARIES="$COHORT_BODIES_WITH_TLS"
     cmake --build .
     # As docs/tls.md tells to.
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=authority of a job" \

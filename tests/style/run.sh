@@ -5,7 +5,8 @@
 #   style/lengths         no file has more than 500 lines
 #   style/names           clang-tidy 14 finds no identifier against the rules (.clang-tidy)
 #   style/clang-14, -16, -19   every header, in order and in reverse, with all warnings as errors
-#   style/everything-16, -19   tests, examples, tools and benchmarks too (everything.py)
+#   style/everything-16, -19   tests, examples, tools and benchmarks too (everything.py); after a build of clang 16's, of
+#                              what that has not the other backends alone, with all examples
 # One line for each, "passed", "FAILED" or "SKIPPED: reason". The exit code is 1 when one has failed.
 #
 # COHORT_BUILT_BY_CLANG_16 and _19 may name builds of theirs that are up to date: what these have shown is not looked at again.
@@ -92,6 +93,8 @@ check_everything() {
   command -v "clang++-$1" >/dev/null || { echo "no clang++-$1 here (Debian 12: apt-get install clang-$1)"; return 77; }
   local by=COHORT_BUILT_BY_CLANG_$1 built=()
   [ -z "${!by:-}" ] || built=(--built "${!by}")
+  # The other sources are no different from what the build has.
+  [ -z "${!by:-}" ] || [ "$1" != 16 ] || built+=(--under tests/mpi --under tests/gpu)
   tests/style/everything.py "clang++-$1" --jobs 1 ${built[@]+"${built[@]}"}  # beside the other checks
 }
 
