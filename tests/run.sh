@@ -4,11 +4,11 @@
 #   release  everything, the library with -O3, what nobody measures here with -O0 (COHORT_QUICK_BUILD); of the unit tests
 #            only those that may differ with it, when the asan lane runs
 #   asan     all unit and process tests with AddressSanitizer and UndefinedBehaviorSanitizer
-#   style    format, names, every header with clang 14, 16 and 19, and everything with 16 and 19, warnings as errors
-#            (style/run.sh)
+#   style    format, names, every header with clang 14, 16 and 19, and with 16 and 19 what asan and tsan have not built,
+#            warnings as errors (style/run.sh)
 #   arm64    every header by a cross compiler, and two ranks of an example under an emulator (arm64/run.sh)
 #   clang    every mistake that must not compile and every concept, with clang
-#   tsan     unit and process tests with ThreadSanitizer
+#   tsan     those unit and process tests with ThreadSanitizer in which threads meet
 # asan is built by clang 19 and tsan by clang 16 where these are, otherwise by the other or by g++.
 # A lane that this machine cannot run is skipped by name, with the reason. The last line counts the tests of all lanes:
 # "N passed, M failed", then ", K skipped" when there are any. The exit code is 0 when M is 0.

@@ -5,8 +5,8 @@
 #   style/lengths         no file has more than 500 lines
 #   style/names           clang-tidy 14 finds no identifier against the rules (.clang-tidy)
 #   style/clang-14, -16, -19   every header, in order and in reverse, with all warnings as errors
-#   style/everything-16, -19   tests, examples, tools and benchmarks too (everything.py); after a build of clang 16's, of
-#                              what that has not the other backends alone, with all examples
+#   style/everything-16, -19   tests, examples, tools and benchmarks too (everything.py); after a build of clang 16's the
+#                              other backends only, with all examples
 # One line for each, "passed", "FAILED" or "SKIPPED: reason". The exit code is 1 when one has failed.
 #
 # COHORT_BUILT_BY_CLANG_16 and _19 may name builds of theirs that are up to date: what these have shown is not looked at again.

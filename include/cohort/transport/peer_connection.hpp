@@ -113,6 +113,12 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Needs:  nobody else waits for it
   /// Result: false: nothing was taken, a request is needed
   [[nodiscard]] bool receive_now(const envelope& expected, const piece& into, envelope& came);
+  enum class first_message : unsigned char { none, taken, another };
+  /// The same of a stream that cannot be peeked at: what has come is read, and if it is not what is expected, goes where it
+  /// would have gone anyway.
+  ///
+  /// Result: none: nothing has come; another: a request is needed, the connection may have ended
+  [[nodiscard]] first_message receive_first(const envelope& expected, const piece& into, envelope& came);
   void grant(request& receive, std::uint64_t ticket);
   /// A receive has taken an early message whose bytes are still arriving: those that have come are copied, and the others go
   /// to their place directly. The message is not used any more.
@@ -212,6 +218,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] static places range_of(std::span<const piece> pieces, std::uint64_t first, std::uint64_t bytes);
   [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
                                                 std::span<const piece> into);
+  [[nodiscard]] static bool is_whole(const frame& f, std::size_t there, const envelope& expected, const piece& into);
   bool use_behind();
   void keep_places();
   bool consume(const std::byte* data, std::size_t bytes);

@@ -8,6 +8,7 @@
 #include <cohort/transport/cpu_transport.hpp>
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/peer_connection.hpp>
+#include <cohort/transport/prompt_answers.hpp>
 #include <cohort/transport/shm/copy_choice.hpp>
 #include <cohort/transport/shm/links.hpp>
 #include <cohort/transport/shm/window.hpp>
@@ -109,6 +110,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
  private:
   /// A message to this rank itself is copied when it is sent, if it is not longer.
   static constexpr std::size_t local_eager_limit = std::size_t{256} << 10;
+  /// Few sockets are asked directly; many cost less through the reactor.
+  static constexpr std::size_t asked_directly = 4;
 
   enum class link : unsigned char { none, dialing, promised, open, lost };
   /// A connection beside the first one.
@@ -133,6 +136,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
     bool reads_again = false;  // soon, without waiting for the socket
     bool left = false;         // in good order, as the monitor says; what it sent before may still be on its way
     int stripes = 0;           // of what is sent to it; 0: not looked at yet
+    prompt_answers answers{};
     std::vector<lane> lanes{};
   };
 
@@ -170,6 +174,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void start_local(request& send);
   void start_probe(request& probe);
   void start_posted(request& receive);
+  [[nodiscard]] bool receive_from_socket(peer& p, const envelope& expected, const piece& into, envelope& came);
   void refuse(const request& r, int culprit, errc code, std::string text);
   void suspect(int rank, std::string text);
   [[nodiscard]] bool is_gone(int rank) const;

@@ -45,12 +45,28 @@ inline bool tcp_transport::send_now(int to, const envelope& header, const piece&
 }
 
 inline bool tcp_transport::receive_now(int from, const envelope& expected, const piece& into, envelope& came) {
-  if (from == rank() || !how_to_wait().looks_briefly()) return false;
-  const peer& p = peer_of(from);
-  if (p.state != link::open || p.memory == nullptr || !matcher_.idle(expected.context)) return false;
+  if (from == rank()) return false;
+  peer& p = peer_of(from);
+  if (p.state != link::open || !matcher_.idle(expected.context)) return false;
+  if (p.memory == nullptr) return receive_from_socket(p, expected, into, came);
   const shm_stream& memory = *p.memory;
-  return how_to_wait().briefly([&memory] { return memory.has_data(); }) &&
+  return how_to_wait().looks_briefly() && how_to_wait().briefly([&memory] { return memory.has_data(); }) &&
          p.connection->receive_now(expected, into, came);
+}
+
+/// To look for an answer here saves what a message costs that somebody waits for.
+inline bool tcp_transport::receive_from_socket(peer& p, const envelope& expected, const piece& into, envelope& came) {
+  constexpr int looks = 40;  // about what a short message and its answer take on one host
+  constexpr std::size_t longest = std::size_t{4} << 10;
+  if (!own_io_ || open_.size() > asked_directly || how_to_wait().crowded()) return false;
+  if (into.bytes > longest || !p.answers.expected()) return false;
+  const std::shared_ptr<peer_connection> c = p.connection;  // what comes may end it
+  auto there = peer_connection::first_message::none;
+  for (int i = 0; i < looks && there == peer_connection::first_message::none; ++i) {
+    there = c->receive_first(expected, into, came);
+  }
+  if (there != peer_connection::first_message::another) p.answers.came(there == peer_connection::first_message::taken);
+  return there == peer_connection::first_message::taken;
 }
 
 inline void tcp_transport::start_local(request& send) {

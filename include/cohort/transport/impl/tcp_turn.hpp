@@ -10,8 +10,6 @@
 namespace cohort::transport {
 
 inline bool tcp_transport::progress() {
-  // Few connections are asked directly; many cost less through the reactor.
-  constexpr std::size_t direct_limit = 4;
   constexpr int most_handlers = 16;
   const auto look_at_memory = [this] {
     const bool reached = waits_.look(*this);
@@ -19,7 +17,7 @@ inline bool tcp_transport::progress() {
   };
   bool moved = look_at_memory();
   bool striping = false;
-  if (open_.size() <= direct_limit) {
+  if (open_.size() <= asked_directly) {
     for (std::size_t i = 0; i < open_.size(); ++i) {
       const std::shared_ptr<peer_connection> c = peer_of(open_[i]).connection;
       if (const stripe_set* const stripes = c->stripes_if_any()) striping = striping || stripes->busy();
@@ -29,7 +27,7 @@ inline bool tcp_transport::progress() {
   }
   // Words in memory cost less to look at than sockets: with nothing else open the reactor is asked more rarely.
   const unsigned every = open_.empty() && neighbours_ ? 64 : 16;
-  if (open_.size() > direct_limit || striping || ++turn_ % every == 0) {
+  if (open_.size() > asked_directly || striping || ++turn_ % every == 0) {
     if (neighbours_ && neighbours_->has_waiting()) read_mail();
     if (io_->stopped()) io_->restart();
     for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
