@@ -11,7 +11,7 @@ A build of the same compiler, with a sanitizer and all warnings as errors, has l
 shown because of the sanitizer. A source with a condition on that is looked at here all the same, and each header that has
 one with one source at least.
 
-Usage: tests/style/everything.py COMPILER [--jobs N] [--built FOLDER] [--under FOLDER]...
+Usage: tests/style/everything.py COMPILER [--jobs N] [--built FOLDER] [--under PATH]...
 """
 import argparse
 import concurrent.futures
@@ -174,13 +174,13 @@ def main():
     arguments.add_argument("compiler")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="at a time (default: one a core)")
     arguments.add_argument("--built", metavar="FOLDER", help="leave out what this build, which is up to date, has compiled")
-    arguments.add_argument("--under", action="append", metavar="FOLDER", help="only what is there, or is made for it")
+    arguments.add_argument("--under", action="append", metavar="PATH", help="only what is there, or is made for it")
     given = arguments.parse_args()
     done = looked_at(str(pathlib.Path(given.built).resolve()), given.compiler) if given.built else set()
     with tempfile.TemporaryDirectory() as folder:
         commands = list(to_look_at(configured(folder, given.compiler)))
         if given.under:
-            inside = re.compile(rf"^({re.escape(folder)}|{re.escape(str(ROOT))})/({'|'.join(map(re.escape, given.under))})/")
+            inside = re.compile(rf"^({re.escape(folder)}|{re.escape(str(ROOT))})/({'|'.join(map(re.escape, given.under))})(/|$)")
             commands = [each for each in commands if inside.match(each["file"])]
         every = [each for each in commands if not done or program_of(each) not in done]
         added = common_headers(every, folder)

@@ -195,7 +195,7 @@ TEST_CASE("codec: no altered message makes its reader allocate more than a multi
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     CHECK_FALSE(survives<everything>(std::span(bytes).first(at)));
     const std::byte original = bytes[at];
-    for (unsigned other = 0; other < 256; other += harness::sanitized ? 3 : 1) {
+    for (unsigned other = 0; other < 256; ++other) {
       bytes[at] = static_cast<std::byte>(other);
       if (survives<everything>(bytes)) ++decoded;
     }

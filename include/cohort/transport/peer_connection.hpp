@@ -218,7 +218,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] static places range_of(std::span<const piece> pieces, std::uint64_t first, std::uint64_t bytes);
   [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
                                                 std::span<const piece> into);
-  [[nodiscard]] static bool is_whole(const frame& f, std::size_t there, const envelope& expected, const piece& into);
+  [[nodiscard]] static bool can_be_taken(const frame& f, std::size_t there, const envelope& expected,
+                                         const piece& into);
+  void note_taken(const frame& f, envelope& came);
   bool use_behind();
   void keep_places();
   bool consume(const std::byte* data, std::size_t bytes);

@@ -7,11 +7,18 @@
 namespace cohort::transport {
 
 /// Whether the frame is the message that is expected, and fits, and all of it is among the `there` bytes.
-inline bool peer_connection::is_whole(const frame& f, std::size_t there, const envelope& expected, const piece& into) {
+inline bool peer_connection::can_be_taken(const frame& f, std::size_t there, const envelope& expected,
+                                          const piece& into) {
   const envelope& h = f.header;
   return f.kind == frame_kind::message && h.tagged && h.context == expected.context &&
          h.sequence == expected.sequence && h.call.type == expected.call.type && h.bytes <= into.bytes &&
          h.bytes <= there - frame::size;
+}
+
+inline void peer_connection::note_taken(const frame& f, envelope& came) {
+  came = f.header;
+  came.source = peer_;
+  return_credit(static_cast<std::size_t>(f.header.bytes));
 }
 
 inline bool peer_connection::receive_now(const envelope& expected, const piece& into, envelope& came) {
@@ -19,12 +26,10 @@ inline bool peer_connection::receive_now(const envelope& expected, const piece& 
   unsigned char header[frame::size];
   const std::size_t there = stream_->peek(std::as_writable_bytes(std::span(header)));
   frame f;
-  if (there < frame::size || !frame::decode(header, f) || !is_whole(f, there, expected, into)) return false;
+  if (there < frame::size || !frame::decode(header, f) || !can_be_taken(f, there, expected, into)) return false;
   const auto bytes = static_cast<std::size_t>(f.header.bytes);
   stream_->take(frame::size, {into.data, bytes});
-  came = f.header;
-  came.source = peer_;
-  return_credit(bytes);
+  note_taken(f, came);
   return true;
 }
 
@@ -41,15 +46,13 @@ inline peer_connection::first_message peer_connection::receive_first(const envel
   if (got == 0) return first_message::none;
   frame f;
   const auto* const header = reinterpret_cast<const unsigned char*>(staging_.data());
-  if (got < frame::size || !frame::decode(header, f) || !is_whole(f, got, expected, into)) {
+  if (got < frame::size || !frame::decode(header, f) || !can_be_taken(f, got, expected, into)) {
     consume(staging_.data(), got);
     return first_message::another;
   }
   const auto bytes = static_cast<std::size_t>(f.header.bytes);
   if (bytes > 0) std::memcpy(into.data, staging_.data() + frame::size, bytes);
-  came = f.header;
-  came.source = peer_;
-  return_credit(bytes);
+  note_taken(f, came);
   const std::size_t used = frame::size + bytes;
   if (got > used && open()) consume(staging_.data() + used, got - used);
   return first_message::taken;

@@ -47,10 +47,11 @@ inline bool tcp_transport::send_now(int to, const envelope& header, const piece&
 inline bool tcp_transport::receive_now(int from, const envelope& expected, const piece& into, envelope& came) {
   if (from == rank()) return false;
   peer& p = peer_of(from);
-  if (p.state != link::open || !matcher_.idle(expected.context)) return false;
+  if (p.state != link::open) return false;
   if (p.memory == nullptr) return receive_from_socket(p, expected, into, came);
+  if (!how_to_wait().looks_briefly() || !matcher_.idle(expected.context)) return false;
   const shm_stream& memory = *p.memory;
-  return how_to_wait().looks_briefly() && how_to_wait().briefly([&memory] { return memory.has_data(); }) &&
+  return how_to_wait().briefly([&memory] { return memory.has_data(); }) &&
          p.connection->receive_now(expected, into, came);
 }
 
@@ -59,7 +60,7 @@ inline bool tcp_transport::receive_from_socket(peer& p, const envelope& expected
   constexpr int looks = 40;  // about what a short message and its answer take on one host
   constexpr std::size_t longest = std::size_t{4} << 10;
   if (!own_io_ || open_.size() > asked_directly || how_to_wait().crowded()) return false;
-  if (into.bytes > longest || !p.answers.expected()) return false;
+  if (into.bytes > longest || !matcher_.idle(expected.context) || !p.answers.expected()) return false;
   const std::shared_ptr<peer_connection> c = p.connection;  // what comes may end it
   auto there = peer_connection::first_message::none;
   for (int i = 0; i < looks && there == peer_connection::first_message::none; ++i) {
