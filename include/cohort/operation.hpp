@@ -32,6 +32,7 @@ struct ticket {
   std::int64_t sequence;
   transport::signature signature;
   call::options chosen;
+  call::beginning begun{};
   ticket(const std::shared_ptr<group>& h, std::int64_t n, const transport::signature& s, call::options o) noexcept
       : home(h), sequence(n), signature(s), chosen(std::move(o)) {}
 };
@@ -55,7 +56,9 @@ struct completion_bridge {
 
 class operation_promise_base : public pooled_frame {
  public:
-  explicit operation_promise_base(ticket& t) : call_(t.home, t.sequence, t.signature, std::move(t.chosen)) {}
+  explicit operation_promise_base(ticket& t) : call_(t.home, t.sequence, t.signature, std::move(t.chosen)) {
+    call_.begun = std::move(t.begun);
+  }
 
   std::suspend_never initial_suspend() const noexcept { return {}; }
   struct final_awaiter {

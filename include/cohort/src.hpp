@@ -18,6 +18,7 @@
 #include <cohort/collective/impl/form_group.hpp>
 #include <cohort/collective/impl/negotiate.hpp>
 #include <cohort/collective/impl/offsets_of.hpp>
+#include <cohort/collective/impl/pair_at_once.hpp>
 #include <cohort/collective/impl/select.hpp>
 #include <cohort/communicator/impl/front.hpp>
 #include <cohort/communicator/impl/groups.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Operations of ranks that share memory and find the others there are carried out where they are called; those that do
-// not go on in a frame from where they are. Either way they do and say the same. Two ranks: more than there are cores
-// for do not look for each other first.
+// Operations of ranks that find the others there are carried out where they are called, in memory or by messages over
+// sockets; those that do not go on in a frame from where they are. Either way they do and say the same. Two ranks: more than
+// there are cores for do not look for each other first.
 #include "../support/processes.hpp"
 
 #include <cohort/cohort.hpp>
@@ -223,6 +223,9 @@ task<int> in_any_order(communicator<cpu> world) {
     harness::expect(t.without_frame > 0, "operations without a frame");
   }
   harness::expect(t.with_frame > 0, "operations that had to wait");
+  co_await world.barrier();
+  const auto& engine = static_cast<const transport::sharing_engine&>(world.calls().state()->engine());
+  harness::expect(engine.nothing_early(), "no message that nobody asks for");
   co_return 0;
 }
 
@@ -325,14 +328,28 @@ task<int> second_is_wrong(communicator<cpu> world) {
   co_return 0;
 }
 
+const harness::variables in_memory{};
+const harness::variables over_sockets{{"COHORT_SHM", "0"}};
+
+std::vector<harness::rank_result> ends_of(int ranks, task<int> (*rank_main)(communicator<cpu>),
+                                          const harness::variables& environment) {
+  harness::rank_options options;
+  options.environment = environment;
+  return harness::run_ranks(
+      ranks, [rank_main](int) { return cohort::run(rank_main); }, options);
+}
+
+std::vector<harness::rank_result> expect_ok(int ranks, task<int> (*rank_main)(communicator<cpu>),
+                                            const harness::variables& environment) {
+  auto results = ends_of(ranks, rank_main, environment);
+  for (const harness::rank_result& r : results) CHECK_MESSAGE(r.ok(), harness::describe(results));
+  return results;
+}
+
 template <mistake What>
-std::vector<std::string> told() {
-  const auto results = harness::run_ranks(2, [](int) { return cohort::run(second_is_wrong<What>); });
+std::vector<std::string> told(const harness::variables& environment) {
   std::vector<std::string> texts;
-  for (const harness::rank_result& r : results) {
-    CHECK_MESSAGE(r.ok(), harness::describe(results));
-    texts.push_back(r.out);
-  }
+  for (const harness::rank_result& r : expect_ok(2, second_is_wrong<What>, environment)) texts.push_back(r.out);
   return texts;
 }
 
@@ -420,60 +437,62 @@ bool says(const std::string& text, const char* what) { return text.find(what) !=
 }  // namespace
 
 TEST_CASE("operations of two ranks, of which one comes late, in any order") {
-  const auto results = harness::run_ranks(2, [](int) { return cohort::run(in_any_order); });
-  for (const harness::rank_result& r : results) {
-    CHECK_MESSAGE(r.ok(), harness::describe(results));
-    MESSAGE(r.out);
+  for (const auto& environment : {in_memory, over_sockets}) {
+    for (const harness::rank_result& r : expect_ok(2, in_any_order, environment)) MESSAGE(r.out);
   }
 }
 
 TEST_CASE("an all_reduce in slices, whichever of two ranks has a frame, registered buffers, or takes its time") {
-  const auto results = harness::run_ranks(2, [](int) { return cohort::run(in_any_manner); });
-  for (const harness::rank_result& r : results) CHECK_MESSAGE(r.ok(), harness::describe(results));
+  expect_ok(2, in_any_manner, in_memory);
 }
 
 TEST_CASE("what the second of two ranks does wrong is told as ever") {
-  const auto functor = told<mistake::functor>();
-  CHECK_MESSAGE(says(functor[0], "a function of rank 1 threw: no such sum"), functor[0]);
-  CHECK_MESSAGE(says(functor[1], "no such sum"), functor[1]);
-  for (const std::string& text : told<mistake::count>()) {
-    CHECK_MESSAGE(says(text, "all_reduce(3 x int32, max)"), text);
-    CHECK_MESSAGE(says(text, "all_reduce(2 x int32, max)"), text);
-  }
-  for (const std::string& text : told<mistake::kind>()) {
-    CHECK_MESSAGE(says(text, "called barrier()"), text);
-    CHECK_MESSAGE(says(text, "called all_reduce(3 x int32, max)"), text);
-  }
-  for (const std::string& text : told<mistake::element>()) {
-    CHECK_MESSAGE(says(text, "rank 0 sent elements of int32 with tag 0, rank 1 receives float32"), text);
-  }
-  for (const std::string& text : told<mistake::room>()) {
-    CHECK_MESSAGE(says(text, "rank 0 sent 3 elements with tag 0, rank 1 has room for 2"), text);
+  for (const auto& environment : {in_memory, over_sockets}) {
+    const auto functor = told<mistake::functor>(environment);
+    CHECK_MESSAGE(says(functor[0], "a function of rank 1 threw: no such sum"), functor[0]);
+    CHECK_MESSAGE(says(functor[1], "no such sum"), functor[1]);
+    for (const std::string& text : told<mistake::count>(environment)) {
+      CHECK_MESSAGE(says(text, "all_reduce(3 x int32, max)"), text);
+      CHECK_MESSAGE(says(text, "all_reduce(2 x int32, max)"), text);
+    }
+    for (const std::string& text : told<mistake::kind>(environment)) {
+      CHECK_MESSAGE(says(text, "called barrier()"), text);
+      CHECK_MESSAGE(says(text, "called all_reduce(3 x int32, max)"), text);
+    }
+    for (const std::string& text : told<mistake::element>(environment)) {
+      CHECK_MESSAGE(says(text, "rank 0 sent elements of int32 with tag 0, rank 1 receives float32"), text);
+    }
+    for (const std::string& text : told<mistake::room>(environment)) {
+      CHECK_MESSAGE(says(text, "rank 0 sent 3 elements with tag 0, rank 1 has room for 2"), text);
+    }
   }
 }
 
 TEST_CASE("a rank that needs nothing of another is ahead of it, as far as it may be, and no further") {
-  for (const int ranks : {2, 4}) {
-    const auto results = harness::run_ranks(ranks, [](int) { return cohort::run(root_is_ahead); });
-    for (const harness::rank_result& r : results) CHECK_MESSAGE(r.ok(), harness::describe(results));
+  for (const auto& environment : {in_memory, over_sockets}) {
+    for (const int ranks : {2, 4}) {
+      expect_ok(ranks, root_is_ahead, environment);
+    }
   }
 }
 
 TEST_CASE("a root that was ahead has left") {
-  for (const int ranks : {2, 4}) {
-    const auto results = harness::run_ranks(ranks, [](int) { return cohort::run(root_leaves); });
-    for (const harness::rank_result& r : results) CHECK_MESSAGE(r.ok(), harness::describe(results));
+  for (const auto& environment : {in_memory, over_sockets}) {
+    for (const int ranks : {2, 4}) {
+      expect_ok(ranks, root_leaves, environment);
+    }
   }
 }
 
 TEST_CASE("ranks that are ahead of each other find out that they called different things") {
-  for (const harness::rank_result& r : harness::run_ranks(2, [](int) { return cohort::run(two_roots); })) {
-    CHECK_MESSAGE(says(r.out, "rank 0 called broadcast(1 x int32, root 0)"), r.out);
-    CHECK_MESSAGE(says(r.out, "rank 1 called broadcast(1 x int32, root 1)"), r.out);
+  for (const auto& environment : {in_memory, over_sockets}) {
+    for (const harness::rank_result& r : ends_of(2, two_roots, environment)) {
+      CHECK_MESSAGE(says(r.out, "rank 0 called broadcast(1 x int32, root 0)"), r.out);
+      CHECK_MESSAGE(says(r.out, "rank 1 called broadcast(1 x int32, root 1)"), r.out);
+    }
   }
 }
 
 TEST_CASE("operations on elements too long for the window stand beside those in it") {
-  const auto results = harness::run_ranks(2, [](int) { return cohort::run(long_elements); });
-  for (const harness::rank_result& r : results) CHECK_MESSAGE(r.ok(), harness::describe(results));
+  expect_ok(2, long_elements, in_memory);
 }

@@ -3,6 +3,8 @@
 // send has its receive is proved at run time, by the simulator; this shows that nothing in them needs a run time.
 #include <doctest/doctest.h>
 
+#include <cohort/collective/algorithm.hpp>
+#include <cohort/collective/schedule/all_gather.hpp>
 #include <cohort/collective/schedule/all_reduce.hpp>
 #include <cohort/collective/schedule/all_to_all.hpp>
 #include <cohort/collective/schedule/barrier.hpp>
@@ -17,6 +19,7 @@
 namespace {
 
 using namespace cohort::collective;
+using cohort::operation_kind;
 
 /// What the rounds of one rank add up to.
 struct tally {
@@ -95,6 +98,111 @@ static_assert(balanced(count_all(13, [](int r) { return recursive_doubling_exclu
 static_assert(balanced(count_all(13, [](int r) { return chain_scan{13, r, 6}; })));
 static_assert(balanced(count_all(13, [](int r) { return chain_exclusive_scan{13, r, 6}; })));
 static_assert(count_all(13, [](int r) { return binomial_reduce{13, r, 4}; }).blocks_combined == 12);
+
+/// Whether, of two ranks, each sends one message if it gives, none if it does not, in the first round, and of one block.
+template <class Make>
+constexpr bool one_message(Make make, bool first_gives, bool second_gives, int blocks = 1) {
+  for (int r = 0; r < 2; ++r) {
+    const auto steps = make(r);
+    const int expected = (r == 0 ? first_gives : second_gives) ? 1 : 0;
+    const int comes = (r == 0 ? second_gives : first_gives) ? 1 : 0;
+    tally at_first;
+    steps.round(0, at_first);
+    const tally all = count(steps);
+    if (at_first.messages_sent != expected || all.messages_sent != expected) return false;
+    if (all.messages_received != comes || all.blocks_sent != expected * blocks) return false;
+  }
+  return true;
+}
+
+/// The same of the schedule for an operation by one of the algorithms of which `is_one_message` says so.
+constexpr bool one_message(const implementation& i, int root) {
+  const bool zero = root == 0;
+  switch (i.operation) {
+    case operation_kind::barrier: return one_message([](int r) { return dissemination_barrier{2, r}; }, true, true, 0);
+    case operation_kind::broadcast:
+      return one_message([&](int r) { return binomial_broadcast{2, r, root}; }, zero, !zero);
+    case operation_kind::reduce: return one_message([&](int r) { return binomial_reduce{2, r, root}; }, !zero, zero);
+    case operation_kind::gather:
+      return i.algorithm == algorithm::binomial ? one_message(
+                                                      [&](int r) {
+                                                        return binomial_gather{2, r, root};
+                                                      },
+                                                      !zero, zero)
+                                                : one_message(
+                                                      [&](int r) {
+                                                        return linear_gather{2, r, root};
+                                                      },
+                                                      !zero, zero);
+    case operation_kind::scatter:
+      return i.algorithm == algorithm::binomial ? one_message(
+                                                      [&](int r) {
+                                                        return binomial_scatter{2, r, root};
+                                                      },
+                                                      zero, !zero)
+                                                : one_message(
+                                                      [&](int r) {
+                                                        return linear_scatter{2, r, root};
+                                                      },
+                                                      zero, !zero);
+    case operation_kind::all_reduce:
+      return one_message([](int r) { return recursive_doubling_all_reduce{2, r}; }, true, true);
+    case operation_kind::scan: return one_message([](int r) { return recursive_doubling_scan{2, r}; }, true, false);
+    case operation_kind::all_gather:
+      if (i.algorithm == algorithm::ring) return one_message([](int r) { return ring_all_gather{2, r}; }, true, true);
+      return i.algorithm == algorithm::linear ? one_message(
+                                                    [](int r) {
+                                                      return linear_all_gather{2, r};
+                                                    },
+                                                    true, true)
+                                              : one_message(
+                                                    [](int r) {
+                                                      return circulant_all_gather{2, r};
+                                                    },
+                                                    true, true);
+    case operation_kind::all_to_all:
+      return i.algorithm == algorithm::bruck ? one_message(
+                                                   [](int r) {
+                                                     return bruck_all_to_all{2, r};
+                                                   },
+                                                   true, true)
+                                             : one_message(
+                                                   [](int r) {
+                                                     return pairwise_all_to_all{2, r};
+                                                   },
+                                                   true, true);
+    case operation_kind::reduce_scatter:
+      if (i.algorithm == algorithm::ring)
+        return one_message([](int r) { return ring_reduce_scatter{2, r}; }, true, true);
+      if (i.algorithm == algorithm::pairwise) {
+        return one_message([](int r) { return pairwise_reduce_scatter{2, r}; }, true, true);
+      }
+      return i.algorithm == algorithm::halving ? one_message(
+                                                     [](int r) {
+                                                       return halving_reduce_scatter{2, r};
+                                                     },
+                                                     true, true)
+                                               : one_message(
+                                                     [](int r) {
+                                                       return circulant_reduce_scatter{2, r};
+                                                     },
+                                                     true, true);
+    default: return false;
+  }
+}
+
+static_assert([] {
+  int found = 0;
+  for (const implementation& i : implementations) {
+    if (!is_one_message(i.operation, i.algorithm)) continue;
+    if (!one_message(i, 0) || !one_message(i, 1)) return false;
+    ++found;
+  }
+  return found == 18;
+}());
+// Halves of a vector are two messages, segments may be more.
+static_assert(!is_one_message(operation_kind::all_reduce, algorithm::circulant));
+static_assert(!is_one_message(operation_kind::broadcast, algorithm::chain));
 
 }  // namespace
 

@@ -176,6 +176,27 @@ inline constexpr implementation native_implementations[] = {
 /// Where a library's own collective cannot be used after all, the schedule that a collective takes if none is named.
 [[nodiscard]] constexpr algorithm by_messages(algorithm a) noexcept { return a == algorithm::native ? algorithm{} : a; }
 
+/// Whether between two ranks the schedule is one message of the whole, in its first round, from each rank that gives
+/// something: then the other cannot tell whether a schedule has sent it.
+[[nodiscard]] constexpr bool is_one_message(operation_kind kind, algorithm how) noexcept {
+  switch (kind) {
+    case operation_kind::barrier: return how == algorithm::dissemination;
+    case operation_kind::broadcast: return how == algorithm::binomial;
+    case operation_kind::reduce: return how == algorithm::binomial;
+    case operation_kind::gather:
+    case operation_kind::scatter: return how == algorithm::binomial || how == algorithm::linear;
+    case operation_kind::all_reduce:
+    case operation_kind::scan: return how == algorithm::recursive_doubling;
+    case operation_kind::all_gather:
+      return how == algorithm::circulant || how == algorithm::ring || how == algorithm::linear;
+    case operation_kind::all_to_all: return how == algorithm::bruck || how == algorithm::pairwise;
+    case operation_kind::reduce_scatter:
+      return how == algorithm::halving || how == algorithm::pairwise || how == algorithm::circulant ||
+             how == algorithm::ring;
+    default: return false;
+  }
+}
+
 /// The schedule for that operation by that algorithm, or nullptr.
 [[nodiscard]] constexpr const implementation* find_implementation(operation_kind kind, algorithm a) noexcept {
   for (const implementation& i : implementations) {

@@ -13,10 +13,14 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstring>
+#include <exception>
+#include <utility>
 
 namespace cohort::collective {
 
 /// `call& c = co_await current_call{}` in the body of an operation: the record of that operation.
+///
+/// Errors: what the operation's functor threw before it had a frame
 class current_call {
  public:
   [[nodiscard]] bool await_ready() const noexcept { return false; }
@@ -25,7 +29,10 @@ class current_call {
     call_ = &h.promise().record();
     return false;
   }
-  [[nodiscard]] call& await_resume() const noexcept { return *call_; }
+  [[nodiscard]] call& await_resume() const {
+    if (call_->begun.failure) std::rethrow_exception(std::exchange(call_->begun.failure, nullptr));
+    return *call_;
+  }
 
  private:
   call* call_ = nullptr;

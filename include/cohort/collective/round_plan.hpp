@@ -169,6 +169,11 @@ class round_plan {
       if (ch.current().home().failure()) return 0;
       for (transfer& t : transfers_) {
         if (t.what != kind::send) continue;
+        if (std::exchange(ch.current().begun.sent, false)) {
+          t.gone = true;
+          ++gone;
+          continue;
+        }
         if (t.bytes > longest_at_once || t.pieces > 1) break;
         const transport::piece whole = t.pieces == 1 ? pieces_[t.first_piece] : transport::piece{};
         if (!ch.transport().send_now(ch.world_rank(t.peer), ch.header(t.bytes), whole)) break;

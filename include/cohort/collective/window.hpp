@@ -38,19 +38,19 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
 /// Shapes: out: as in; not used on ranks other than `root`, unless that is -1
 /// Result: false: a frame must carry the operation out, from the beginning or from where this has left it
 /// Errors: none: what the functor throws, it throws again in the frame
-[[nodiscard]] bool reduce_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
-                                  std::size_t count, const cohort::detail::reducer& op, int root);
+[[nodiscard]] bool reduce_at_once(cohort::detail::ticket& t, const std::byte* in, std::byte* out, std::size_t count,
+                                  const cohort::detail::reducer& op, int root);
 
 /// The same of a reduce-scatter. `in` has a block for each rank, none longer than `longest` bytes; `out` is one block.
-[[nodiscard]] bool reduce_scatter_at_once(const cohort::detail::ticket& t, const layout& in, const layout& out,
+[[nodiscard]] bool reduce_scatter_at_once(cohort::detail::ticket& t, const layout& in, const layout& out,
                                           std::size_t longest, const cohort::detail::reducer& op);
 
 /// The same of an inclusive scan.
-[[nodiscard]] bool scan_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out, std::size_t count,
+[[nodiscard]] bool scan_at_once(cohort::detail::ticket& t, const std::byte* in, std::byte* out, std::size_t count,
                                 const cohort::detail::reducer& op);
 
 /// The same of a broadcast from the root that the ticket names.
-[[nodiscard]] bool broadcast_at_once(const cohort::detail::ticket& t, std::byte* data, std::size_t bytes);
+[[nodiscard]] bool broadcast_at_once(cohort::detail::ticket& t, std::byte* data, std::size_t bytes);
 
 }  // namespace cohort::collective
 

@@ -62,9 +62,9 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   [[nodiscard]] std::string host() const override { return host_; }
 
   void start(request& r);
-  /// As cpu_transport's: between ranks that share memory.
-  [[nodiscard]] bool send_now(int to, const envelope& header, const piece& payload);
-  [[nodiscard]] bool receive_now(int from, const envelope& expected, const piece& into, envelope& came);
+  /// Between ranks that share memory.
+  [[nodiscard]] bool send_now(int to, const envelope& header, const piece& payload) override;
+  [[nodiscard]] bool receive_now(int from, const envelope& expected, const piece& into, envelope& came) override;
   [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
   COHORT_DECL void withdraw(request& r) override;
   COHORT_DECL std::shared_ptr<const fault> report(fault f, const group& where) override;

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -124,6 +125,12 @@ class call {
     options() = default;
   };
 
+  /// How far it got where it was called, before there was a record of it.
+  struct beginning {
+    bool sent = false;             ///< its first message has left
+    std::exception_ptr failure{};  ///< what its functor threw
+  };
+
   call(std::shared_ptr<group> home, std::int64_t sequence, const transport::signature& signature, options chosen);
   call(const call&) = delete;
   call& operator=(const call&) = delete;
@@ -143,6 +150,8 @@ class call {
   /// From here on what the body throws is this rank's own affair: it has had its part of every message.
   void set_alone() noexcept { alone_ = true; }
   [[nodiscard]] bool alone() const noexcept { return alone_; }
+
+  beginning begun{};
 
   /// What the body waits for at this moment.
   transport::transfer_set* waiting = nullptr;

@@ -7,6 +7,8 @@
 
 #include <concepts>
 #include <coroutine>
+#include <cstddef>
+#include <cstdint>
 
 namespace cohort::transport {
 
@@ -79,6 +81,18 @@ class transfer_scope {
   transfer_set set_{};
 };
 
+/// The header of a message of a collective.
+[[nodiscard]] inline envelope header_of(const group& g, std::int64_t sequence, const signature& s,
+                                        std::size_t bytes) noexcept {
+  envelope e;
+  e.context = g.context();
+  e.sequence = static_cast<std::uint32_t>(sequence);
+  e.source = g.world_rank(g.rank());
+  e.bytes = bytes;
+  e.call = s;
+  return e;
+}
+
 /// One operation's view of its transport.
 template <message_transport Transport>
 class channel {
@@ -95,13 +109,7 @@ class channel {
 
   /// The header of a message of this operation.
   [[nodiscard]] envelope header(std::size_t bytes) const noexcept {
-    envelope e;
-    e.context = call_->home().context();
-    e.sequence = static_cast<std::uint32_t>(call_->sequence());
-    e.source = call_->home().world_rank(call_->home().rank());
-    e.bytes = bytes;
-    e.call = call_->signature();
-    return e;
+    return header_of(call_->home(), call_->sequence(), call_->signature(), bytes);
   }
 
  private:

@@ -16,11 +16,6 @@ class cpu_transport : public sharing_engine {
 
   /// Starts a transfer; it is complete when `engine::complete` was called for it.
   virtual void start(request& r) = 0;
-  /// Sends a short message that can leave at once; its bytes may be reused. False: nothing was sent.
-  [[nodiscard]] virtual bool send_now(int peer, const envelope& header, const piece& payload) = 0;
-  /// Receives a short message that is here, or comes within a moment, where nobody has asked for one before. False:
-  /// nothing was received, and what is here is left there.
-  [[nodiscard]] virtual bool receive_now(int peer, const envelope& expected, const piece& into, envelope& came) = 0;
   /// Waits until every rank has left: what this rank sent has been used by then. False when the deadline came first.
   virtual bool wait_until_all_left(clock::time_point deadline) = 0;
 };

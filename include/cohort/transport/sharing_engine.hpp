@@ -25,6 +25,13 @@ class sharing_engine : public engine {
   /// Whether no message is here that nobody has asked for.
   [[nodiscard]] virtual bool nothing_early() const noexcept = 0;
 
+  /// Sends a short message that can leave at once; its bytes may be reused. False: nothing was sent.
+  [[nodiscard]] virtual bool send_now(int peer, const envelope& header, const piece& payload) = 0;
+  /// Receives a short message that is here, or comes within a moment, where nobody has asked for one before: one with
+  /// this tag and type that has room, or of this very call of a collective. False: nothing was received, and what is
+  /// here is left there.
+  [[nodiscard]] virtual bool receive_now(int peer, const envelope& expected, const piece& into, envelope& came) = 0;
+
   /// The ranks of this host; null when this rank shares memory with nobody.
   [[nodiscard]] neighbours* host_ranks() const noexcept { return neighbours_.get(); }
   /// The registered buffers; null where `host_ranks` is.

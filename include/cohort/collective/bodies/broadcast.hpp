@@ -10,7 +10,7 @@
 #include <cohort/collective/schedule/pipeline.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
-#include <cohort/collective/shared/short_move.hpp>
+#include <cohort/collective/window.hpp>
 
 namespace cohort::collective {
 
@@ -62,15 +62,7 @@ operation<> broadcast_in_frame([[maybe_unused]] cohort::detail::ticket t, std::b
 template <transport::message_transport Transport>
 operation<> broadcast(cohort::detail::ticket t, std::byte* data, std::size_t count, std::size_t element_bytes) {
   if constexpr (sharing_transport<Transport>) {
-    short_move m;
-    m.in = m.out = data;
-    m.block = count * element_bytes;
-    m.giver = t.signature.root;
-    const bool is_short = m.possible(t.home->rank(), t.home->size());
-    if (is_short ? move_at_once(t, m)
-                 : move_at_once(t, broadcast_move({data, count, element_bytes}, t.signature.root))) {
-      return operation<>::completed({});
-    }
+    if (broadcast_at_once(t, data, count * element_bytes)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.broadcast(data, count * element_bytes)) return operation<>::completed({});

@@ -2,11 +2,14 @@
 // Bodies of collective/window.hpp: the collectives of one step in the window that are carried out where they are called.
 #pragma once
 
+#include <cohort/collective/pair_at_once.hpp>
 #include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/combine.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/move.hpp>
 #include <cohort/collective/shared/reduce.hpp>
+#include <cohort/collective/shared/short_move.hpp>
+#include <cohort/collective/short_move.hpp>
 #include <cohort/collective/window.hpp>
 #include <cohort/detail/config.hpp>
 
@@ -74,9 +77,9 @@ COHORT_ALIGNED_LOOP inline bool slices_at_once(const cohort::detail::ticket& t, 
 
 }  // namespace detail
 
-COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_at_once(const cohort::detail::ticket& t, const std::byte* in,
-                                                    std::byte* out, std::size_t count,
-                                                    const cohort::detail::reducer& op, int root) {
+COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const std::byte* in, std::byte* out,
+                                                    std::size_t count, const cohort::detail::reducer& op, int root) {
+  if (t.signature.algorithm != algorithm::shared_memory) return pair_at_once(t).reduce(in, out, count, op, root);
   const int p = t.home->size();
   const std::size_t bytes = count * op.element_bytes;
   if (!may_be_at_once(t, bytes) || p > few_ranks) return false;
@@ -105,9 +108,10 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_at_once(const cohort::detail::ticket
   return true;
 }
 
-COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_scatter_at_once(const cohort::detail::ticket& t, const layout& in,
+COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t, const layout& in,
                                                             const layout& out, std::size_t longest,
                                                             const cohort::detail::reducer& op) {
+  if (t.signature.algorithm != algorithm::shared_memory) return pair_at_once(t).reduce_scatter(in, out, longest, op);
   if (!may_be_at_once(t, longest) || op.prepare != nullptr) return false;
   const auto ranks = static_cast<std::size_t>(t.home->size());
   const bool tiny = longest * ranks <= transport::shm_window::inline_bytes;
@@ -144,8 +148,9 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_scatter_at_once(const cohort::detail
   return true;
 }
 
-COHORT_ALIGNED_LOOP COHORT_DECL bool scan_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
+COHORT_ALIGNED_LOOP COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, const std::byte* in, std::byte* out,
                                                   std::size_t count, const cohort::detail::reducer& op) {
+  if (t.signature.algorithm != algorithm::shared_memory) return pair_at_once(t).scan(in, out, count, op);
   const std::size_t bytes = count * op.element_bytes;
   if (!may_be_at_once(t, bytes)) return false;
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
@@ -172,8 +177,13 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool scan_at_once(const cohort::detail::ticket& 
   return true;
 }
 
-COHORT_ALIGNED_LOOP COHORT_DECL bool broadcast_at_once(const cohort::detail::ticket& t, std::byte* data,
-                                                       std::size_t bytes) {
+COHORT_ALIGNED_LOOP COHORT_DECL bool broadcast_at_once(cohort::detail::ticket& t, std::byte* data, std::size_t bytes) {
+  short_move m;
+  m.in = m.out = data;
+  m.block = bytes;
+  m.giver = t.signature.root;
+  if (t.signature.algorithm != algorithm::shared_memory) return pair_at_once(t).move(m);
+  if (fits_beside_words(m, t.home->rank(), t.home->size())) return move_at_once(t, m);
   return move_at_once(t, broadcast_move({data, 1, bytes}, t.signature.root));
 }
 

@@ -4,47 +4,26 @@
 #pragma once
 
 #include <cohort/collective/layout.hpp>
+#include <cohort/collective/pair_at_once.hpp>
 #include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/move.hpp>
+#include <cohort/collective/short_move.hpp>
 #include <cohort/detail/config.hpp>
 
 #include <cstddef>
 
 namespace cohort::collective {
 
-/// One rank's part of it; see window_move, whose words these are. All blocks have one size.
-struct short_move {
-  const std::byte* in = nullptr;
-  std::byte* out = nullptr;
-  std::size_t block = 0;
-  bool in_by_rank = false;
-  bool out_by_rank = false;
-  int giver = -1;
-  int taker = -1;
-
-  /// Between these layouts; not `possible` if they do not lie so.
-  [[nodiscard]] static short_move between(const layout& in, const layout& out, std::size_t block) noexcept {
-    short_move m;
-    m.in = in.row_of(block);
-    m.out = out.row_of(block);
-    m.block = block;
-    return m;
-  }
-  /// Whether this rank's buffers are such; a rank that gives or takes nothing needs none.
-  [[nodiscard]] bool possible(int rank, int ranks) const noexcept {
-    const std::size_t given = block * static_cast<std::size_t>(in_by_rank ? ranks : 1);
-    return block > 0 && given <= transport::shm_window::inline_bytes && (in != nullptr || !gives(rank)) &&
-           (out != nullptr || !takes(rank));
-  }
-  [[nodiscard]] bool gives(int rank) const noexcept { return giver < 0 || giver == rank; }
-  [[nodiscard]] bool takes(int rank) const noexcept { return taker < 0 || taker == rank; }
-};
+/// Whether what this rank gives fits there, and lies so.
+[[nodiscard]] inline bool fits_beside_words(const short_move& m, int rank, int ranks) noexcept {
+  return m.block > 0 && m.given(ranks) <= transport::shm_window::inline_bytes && m.has_buffers(rank);
+}
 
 /// Carries it out, if that can be done without a frame. This rank's block for itself is copied too.
 ///
 /// Result: as of the other moves at once
-/// Needs:  `possible`
+/// Needs:  `fits_beside_words`
 COHORT_ALIGNED_LOOP [[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const short_move& m) {
   const int p = t.home->size();
   if (!may_be_at_once(t, m.block)) return false;
@@ -57,7 +36,7 @@ COHORT_ALIGNED_LOOP [[nodiscard]] inline bool move_at_once(const cohort::detail:
   const bool takes = m.takes(r);
   // What only this rank would take, nobody needs to see.
   if (gives && m.taker != r) {
-    copy_short(step.short_data(r), m.in, m.block * static_cast<std::size_t>(m.in_by_rank ? p : 1));
+    copy_short(step.short_data(r), m.in, m.given(p));
   }
   now.raise();
   if (!takes) return now.end(), true;
@@ -80,9 +59,10 @@ COHORT_ALIGNED_LOOP [[nodiscard]] inline bool move_at_once(const cohort::detail:
 /// The same of a collective whose blocks may lie anywhere, and have one size if it is of the kind `even`: the short way where
 /// it is possible, otherwise the move that `make` makes of two layouts.
 template <class Make>
-[[nodiscard]] bool move_at_once(const cohort::detail::ticket& t, operation_kind even, const short_move& m,
-                                const layout& in, const layout& out, const Make& make) {
-  if (t.signature.kind == even && m.possible(t.home->rank(), t.home->size())) return move_at_once(t, m);
+[[nodiscard]] bool move_at_once(cohort::detail::ticket& t, operation_kind even, const short_move& m, const layout& in,
+                                const layout& out, const Make& make) {
+  if (t.signature.algorithm != algorithm::shared_memory) return t.signature.kind == even && pair_at_once(t).move(m);
+  if (t.signature.kind == even && fits_beside_words(m, t.home->rank(), t.home->size())) return move_at_once(t, m);
   return move_at_once(t, in, out, m.block, make);
 }
 

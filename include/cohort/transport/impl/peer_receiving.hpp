@@ -10,9 +10,10 @@ namespace cohort::transport {
 inline bool peer_connection::can_be_taken(const frame& f, std::size_t there, const envelope& expected,
                                           const piece& into) {
   const envelope& h = f.header;
-  return f.kind == frame_kind::message && h.tagged && h.context == expected.context &&
-         h.sequence == expected.sequence && h.call.type == expected.call.type && h.bytes <= into.bytes &&
-         h.bytes <= there - frame::size;
+  if (f.kind != frame_kind::message || h.tagged != expected.tagged || h.context != expected.context) return false;
+  if (h.sequence != expected.sequence || h.bytes > there - frame::size) return false;
+  return h.tagged ? h.call.type == expected.call.type && h.bytes <= into.bytes
+                  : h.call == expected.call && h.bytes == into.bytes;
 }
 
 inline void peer_connection::note_taken(const frame& f, envelope& came) {
