@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -100,6 +101,29 @@ TEST_CASE("default switch points") {
   CHECK(table.choose(operation_kind::all_to_all, 256, 7, true) == algorithm::pairwise);
   CHECK(table.choose(operation_kind::reduce_scatter, 8, 5, true) == algorithm::circulant);
   CHECK(table.choose(operation_kind::reduce_scatter, 8, 5, false) == algorithm::halving);
+}
+
+TEST_CASE("ranks that share memory use it, but for long blocks of which each is for one other rank") {
+  constexpr means in_memory{true, true, false};
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  for (const auto& [kind, bytes, ranks, past] : {
+           std::tuple{operation_kind::scatter, mib / 2 - 1, 4, algorithm::shared_memory},
+           std::tuple{operation_kind::scatter, mib / 2, 4, algorithm::linear},
+           std::tuple{operation_kind::all_to_all, mib / 2 - 1, 2, algorithm::shared_memory},
+           std::tuple{operation_kind::all_to_all, mib / 2, 2, algorithm::pairwise},
+           std::tuple{operation_kind::all_gather, 2 * mib - 1, 2, algorithm::shared_memory},
+           std::tuple{operation_kind::all_gather, 2 * mib, 2, algorithm::circulant},
+           std::tuple{operation_kind::all_gather, 64 * mib, 3, algorithm::shared_memory},
+           std::tuple{operation_kind::gather, 64 * mib, 4, algorithm::shared_memory},
+           std::tuple{operation_kind::all_reduce, 64 * mib, 2, algorithm::shared_memory},
+           std::tuple{operation_kind::scatter_v, std::size_t{0}, 4, algorithm::shared_memory},
+       }) {
+    CHECK(table.choose(kind, bytes, ranks, true, in_memory) == past);
+  }
+  selection_table t;
+  t.override_with("scatter=shared_memory,all_to_all=bruck");
+  CHECK(t.choose(operation_kind::scatter, 64 * mib, 4, true, in_memory) == algorithm::shared_memory);
+  CHECK(t.choose(operation_kind::all_to_all, 8, 4, true, in_memory) == algorithm::bruck);
 }
 
 TEST_CASE("an override holds at every size; one that reorders leaves functors that do not commute alone") {

@@ -70,6 +70,9 @@ explanation explain(const world_type& world, const bench_options& options, const
   } else {
     result.why = row_that_applies(state.selection, kind, work.choice_bytes, world.size(), work.commutative);
   }
+  if (state.window != nullptr && collective::goes_past_the_window(kind, work.choice_bytes, world.size())) {
+    result.why += "; blocks so long are copied fewer times by messages than in shared memory";
+  }
   return result;
 }
 
@@ -77,7 +80,9 @@ std::string grounds_of_choice(const world_type& world) {
   const group& state = *world.calls().state();
   std::string text;
   if (state.window != nullptr) {
-    text += "# All ranks share memory, and work in it unless an override says otherwise.\n";
+    text +=
+        "# All ranks share memory, and work in it unless an override says otherwise; long blocks of a scatter, an "
+        "all_to_all or, of two ranks, an all_gather go from rank to rank.\n";
   }
   if (state.hosts != nullptr) {
     text += "# The ranks are on " + std::to_string(state.hosts->hosts()) + " hosts, at most " +

@@ -24,7 +24,10 @@ task<> execute(const Channel& ch, Schedule steps, layouts where, const cohort::d
   for (int k = 0; k < steps.rounds(); ++k) {
     plan.clear();
     steps.round(k, plan);
-    if (plan.empty()) continue;
+    if (plan.empty()) {
+      plan.copy_late();
+      continue;
+    }
     transport::transfer_scope scope(ch.current());
     plan.start(ch, scope, ch.transport().scratch());
     co_await scope.done();

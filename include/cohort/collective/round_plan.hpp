@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -27,7 +28,8 @@ using cohort::detail::reducer;
 template <class Transport>
 concept tells_of_pieces = Transport::tells_of_pieces;
 
-/// What one round does on this rank. Local actions take place while it is being filled.
+/// What one round does on this rank. Local actions take place while it is being filled, but for a long copy in a round that
+/// only sends, and nothing of what the copy writes: nobody waits for that, but others for what is sent.
 class round_plan {
  public:
   round_plan(const layouts& where, const reducer* op) noexcept : where_(&where), op_(op) {}
@@ -38,14 +40,26 @@ class round_plan {
     requests_.clear();
     targets_.clear();
     arriving_.clear();
+    late_ = {};
   }
   [[nodiscard]] bool empty() const noexcept { return transfers_.empty(); }
 
   void send(int peer, region r) { add(peer, r, kind::send, side::right); }
   void receive(int peer, region r) { add(peer, r, kind::receive, side::right); }
   void receive_reduce(int peer, region r, side s) { add(peer, r, kind::receive_reduce, s); }
-  void copy(region from, region to) const { copy_region(where_->of(from.where), from, where_->of(to.where), to); }
-  void reduce(region from, region into, side s) const {
+  void copy(region from, region to) {
+    copy_late();
+    const layout& source = where_->of(from.where);
+    const layout& target = where_->of(to.where);
+    const late_copy whole{source.together(from.first, from.count), target.together(to.first, to.count)};
+    if (from.where == buffer::in && whole.may_wait()) {
+      late_ = whole;
+    } else {
+      copy_region(source, from, target, to);
+    }
+  }
+  void reduce(region from, region into, side s) {
+    copy_late();
     each_pair(where_->of(from.where), from, where_->of(into.where), into,
               [this, s](std::byte* target, const std::byte* data, std::size_t n) {
                 op_->fold(op_->op, target, data, n / op_->element_bytes, s);
@@ -56,6 +70,7 @@ class round_plan {
   /// posted lands in place.
   template <class Channel>
   void start(const Channel& ch, transport::transfer_scope& scope, cohort::detail::buffer_cache& cache) {
+    if (late_.from.bytes > 0 && is_needed(late_)) copy_late();
     for (transfer& t : transfers_) {
       if (t.what == kind::send) add_pieces(t);
     }
@@ -105,6 +120,14 @@ class round_plan {
     }
     scope.hold(requests_.data(), requests_.size());
     for (std::size_t i = 0; i < requests_.size(); ++i) scope.start(ch.transport(), i);
+    copy_late();
+  }
+
+  /// The copy that may have been put off; a round without transfers is not started.
+  void copy_late() noexcept {
+    if (late_.from.bytes == 0) return;
+    std::memcpy(late_.to.data, late_.from.data, late_.from.bytes);
+    late_ = {};
   }
 
   /// Combines what has arrived and was not combined on its way.
@@ -135,6 +158,14 @@ class round_plan {
     bool streams;
     bool gone;  ///< a send that needed no request
   };
+  struct late_copy {
+    transport::piece from{};
+    transport::piece to{};
+    [[nodiscard]] bool may_wait() const noexcept {
+      return from.data != nullptr && to.data != nullptr && from.bytes >= shortest_late && from.bytes == to.bytes &&
+             !overlap(from, to);
+    }
+  };
   /// A receive that is combined while it arrives.
   struct arrival {
     round_plan* plan;
@@ -145,6 +176,18 @@ class round_plan {
   static constexpr std::size_t longest_at_once = std::size_t{4} << 10;
   /// Up to here what arrives stays in a second-level cache until its round is over.
   static constexpr std::size_t longest_staged = std::size_t{256} << 10;
+  static constexpr std::size_t shortest_late = std::size_t{64} << 10;
+  [[nodiscard]] static bool overlap(const transport::piece& a, const transport::piece& b) noexcept {
+    return a.data < b.data + b.bytes && b.data < a.data + a.bytes;
+  }
+  [[nodiscard]] bool is_needed(const late_copy& c) const {
+    bool needed = false;
+    for (const transfer& t : transfers_) {
+      needed = needed || t.what != kind::send;
+      each_run(t, [&](std::byte* d, std::size_t n) { needed = needed || overlap({d, n}, c.to); });
+    }
+    return needed;
+  }
   [[nodiscard]] std::size_t chunk_bytes() const noexcept {
     constexpr std::size_t about = std::size_t{128} << 10;
     return std::max<std::size_t>(1, about / op_->element_bytes) * op_->element_bytes;
@@ -193,9 +236,8 @@ class round_plan {
     bool alone = true;
     for (const transfer& other : transfers_) {
       if (&other == &t) continue;
-      each_run(t, [&](const std::byte* mine, std::size_t n) {
-        each_run(other,
-                 [&](const std::byte* its, std::size_t m) { alone = alone && (mine + n <= its || its + m <= mine); });
+      each_run(t, [&](std::byte* mine, std::size_t n) {
+        each_run(other, [&](std::byte* its, std::size_t m) { alone = alone && !overlap({mine, n}, {its, m}); });
       });
     }
     return alone;
@@ -231,6 +273,7 @@ class round_plan {
   short_vector<std::byte*> targets_{};
   short_vector<arrival> arriving_{};
   std::exception_ptr failure_{};
+  late_copy late_{};
   cohort::detail::borrowed_buffer staging_{};
 };
 

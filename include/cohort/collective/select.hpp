@@ -73,6 +73,19 @@ inline constexpr selection_row default_selection[] = {
 /// "binomial, circulant": those that an operation can be carried out by; "" if it has no choice of them.
 [[nodiscard]] std::string list_of_algorithms(operation_kind kind);
 
+/// Whether ranks that share memory exchange such long blocks by messages all the same: where each block is for one other rank,
+/// a window copies it twice, and a message is copied as suits the two ranks, be it once.
+///
+/// Needs: `bytes` as `selection_table::choose`
+[[nodiscard]] constexpr bool goes_past_the_window(operation_kind kind, std::size_t bytes, int ranks) noexcept {
+  switch (kind) {
+    case operation_kind::scatter: return bytes >= (std::size_t{2} << 20) / static_cast<std::size_t>(ranks);
+    case operation_kind::all_to_all: return bytes >= (std::size_t{1} << 20) / static_cast<std::size_t>(ranks);
+    case operation_kind::all_gather: return ranks == 2 && bytes >= std::size_t{2} << 20;
+    default: return false;
+  }
+}
+
 /// What a call may be carried out with besides messages.
 struct means {
   bool native = true;   ///< the backend's own collectives, where it has any
@@ -100,15 +113,18 @@ class selection_table {
   ///
   /// Needs:  `bytes` is the size of one rank's vector; of the whole result for an all_gather; of one block for a
   ///         gather, scatter or all_to_all; 0 where ranks do not know of each other's sizes (the forms in _v)
-  /// Result: shared_memory if the ranks share memory: then it is faster at every size, and keeps rank order; on several
-  ///         hosts with several ranks hierarchical, where the operation has that
+  /// Result: shared_memory if the ranks share memory: then it is faster but where `goes_past_the_window`, and keeps rank
+  ///         order; on several hosts with several ranks hierarchical, where the operation has that
   /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`; the backend's own, and that of
   ///         ranks which share memory, only if `usable` says so
   /// Errors: invalid_argument for an operation that has no row, such as a send
   [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
                                            means usable = means{}) const {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
-    if (wanted == algorithm{} && usable.shared && has_shared_memory(kind)) return algorithm::shared_memory;
+    if (wanted == algorithm{} && usable.shared && has_shared_memory(kind) &&
+        !goes_past_the_window(kind, bytes, ranks)) {
+      return algorithm::shared_memory;
+    }
     return choose_by_table(kind, bytes, ranks, commutative, usable);
   }
 
@@ -156,7 +172,9 @@ class selection_table {
         (usable.hosts || wanted != algorithm::hierarchical)) {
       return wanted;
     }
-    if (usable.shared && has_shared_memory(kind)) return algorithm::shared_memory;
+    if (usable.shared && has_shared_memory(kind) && !goes_past_the_window(kind, bytes, ranks)) {
+      return algorithm::shared_memory;
+    }
     if (usable.hosts && has_hierarchy(kind, commutative)) return algorithm::hierarchical;
     for (const selection_row& row : rows().subspan(first_[static_cast<std::size_t>(kind)])) {
       if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
