@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
-// The cores that ranks tell each other of.
+// The cores that ranks tell each other of, and what follows from that.
 #include <cohort/detail/core_set.hpp>
+#include <cohort/transport/core_share.hpp>
 
 #include <doctest/doctest.h>
 
 #include <sched.h>
 
+#include <cstddef>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 using cohort::detail::core_set;
 
@@ -47,6 +50,43 @@ TEST_CASE("what is told of cores is what is understood") {
   CHECK(of({}).encode().empty());
   CHECK(of({9}).encode().size() == 2);
   CHECK(core_set::decode(std::string(200, '\xff')).count() == static_cast<int>(core_set::most));
+}
+
+TEST_CASE("cores have an order") {
+  const core_set some = of({3, 5, 64, 1023});
+  for (int i = 0; const int core : {3, 5, 64, 1023}) CHECK(some.at(i++) == core);
+}
+
+TEST_CASE("more ranks than cores are dealt out to the cores, if all may use the same") {
+  using cohort::transport::core_share;
+  using cohort::transport::host_address;
+  const auto rank_on = [](const char* host, const core_set& cores) {
+    host_address a;
+    a.host = host;
+    a.cores = cores;
+    return a;
+  };
+  std::vector<host_address> all;
+  for (int i = 0; i < 5; ++i) {
+    all.push_back(rank_on("here by itself", of({2, 6})));
+    all.push_back(rank_on("there", of({2, 6, 7})));
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const core_share s = core_share::of(all[i], all);
+    CHECK(s.ranks == 5);
+    CHECK(s.crowded());
+    CHECK(s.cores == (i % 2 == 0 ? 2 : 3));
+    const int turn = static_cast<int>(i / 2);
+    CHECK(s.home == (i % 2 == 0 ? of({2, 6}).at(turn % 2) : of({2, 6, 7}).at(turn % 3)));
+  }
+  all[2].cores = of({2});  // somebody has bound it
+  CHECK(core_share::of(all[0], all).home == -1);
+  CHECK(core_share::of(all[2], all).home == -1);
+  CHECK(core_share::of(all[1], all).home == 2);
+  all[1].cores = all[3].cores = of({});  // the kernel does not say
+  CHECK(core_share::of(all[1], all).home == -1);
+  const std::vector<host_address> roomy{rank_on("here", of({0, 1})), rank_on("here", of({0, 1}))};
+  CHECK_FALSE(core_share::of(roomy[1], roomy).crowded());
 }
 
 TEST_CASE("ranks meet where they have a core in common, or may have") {

@@ -4,6 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <sched.h>
+
+#include <chrono>
+#include <thread>
+
 using cohort::transport::patience;
 using next = patience::next;
 
@@ -27,6 +32,38 @@ int turns_until_sleep(patience::wait& w) {
 }
 
 }  // namespace
+
+TEST_CASE("one of many ranks goes home, where it may, and remains free to leave") {
+  cpu_set_t before;
+  CPU_ZERO(&before);
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  int other = -1;  // a core that it is not on
+  int none = -1;   // one that it may not use
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &before)) none = core;
+    else if (core != ::sched_getcpu()) other = core;
+  }
+  for (const int home : {other, none}) {
+    if (home < 0) {
+      MESSAGE("there is no such core here");
+      continue;
+    }
+    patience p;
+    p.among(8, 2);
+    p.live_on(home);
+    bool was_there = false;
+    for (int i = 0; i < 200 && !was_there; ++i) {
+      (void)looks_in_vain(p);
+      was_there = ::sched_getcpu() == home;
+      std::this_thread::sleep_for(std::chrono::milliseconds{was_there ? 0 : 1});
+    }
+    CHECK(was_there == (home == other));
+    cpu_set_t after;
+    CPU_ZERO(&after);
+    REQUIRE(::sched_getaffinity(0, sizeof after, &after) == 0);
+    CHECK(CPU_EQUAL(&before, &after));
+  }
+}
 
 TEST_CASE("what is there is seen at the first look") {
   patience p;

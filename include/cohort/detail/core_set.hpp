@@ -31,6 +31,14 @@ class core_set {
     return cores_.none() || other.cores_.none() || (cores_ & other.cores_).any();
   }
   void add(const core_set& other) noexcept { cores_ |= other.cores_; }
+  /// The core that is the i-th of them.
+  ///
+  /// Needs: 0 <= i < count()
+  [[nodiscard]] int at(int i) const noexcept {
+    std::size_t core = cores_._Find_first();
+    for (; i > 0; --i) core = cores_._Find_next(core);
+    return static_cast<int>(core);
+  }
 
   /// One byte for eight cores, up to the last that is set.
   [[nodiscard]] std::string encode() const {

@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: BSL-1.0
-// Takes this thread to another of the cores that it may use. Used by transport/patience.hpp, where two ranks were left on
-// one core while another is idle.
+// Takes this thread to another of the cores that it may use. Used by transport/patience.hpp, where ranks were left on one
+// core while another has fewer.
 #pragma once
 
 #include <sched.h>
 
 namespace cohort::detail {
 
-/// Goes to the `steps`-th next core that this thread may use; afterwards it may use the same as before. Nothing happens
-/// where it may use one only, or the kernel does not say.
+/// Goes to that core; afterwards this thread may use the same as before, which is `allowed`.
+inline void go_to_core(int core, const cpu_set_t& allowed) noexcept {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(core, &only);
+  if (::sched_setaffinity(0, sizeof only, &only) == 0) (void)::sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+/// The same; nothing happens where this thread may not use it, or the kernel does not say.
+inline void go_to_core(int core) noexcept {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_ISSET(core, &allowed)) go_to_core(core, allowed);
+}
+
+/// Goes to the `steps`-th next core that this thread may use. Nothing happens where it may use one only, or the kernel does
+/// not say.
 inline void go_to_other_core(int steps) noexcept {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -19,10 +34,7 @@ inline void go_to_other_core(int steps) noexcept {
     to = (to + 1) % CPU_SETSIZE;
     if (to != here && CPU_ISSET(to, &allowed)) --left;
   }
-  cpu_set_t only;
-  CPU_ZERO(&only);
-  CPU_SET(to, &only);
-  if (::sched_setaffinity(0, sizeof only, &only) == 0) (void)::sched_setaffinity(0, sizeof allowed, &allowed);
+  go_to_core(to, allowed);
 }
 
 }  // namespace cohort::detail

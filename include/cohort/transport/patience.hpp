@@ -24,6 +24,9 @@ class patience {
     // Those on one core take turns: after one round of yields everybody has been there.
     brief_yields_ = crowded_ ? 2 * ((ranks + cores - 1) / cores) : 0;
   }
+  /// A core for this rank, of those that it shares with others: more ranks than cores are spread over them, as long as
+  /// nobody else is in the way there.
+  void live_on(int core) noexcept { home_ = core; }
   /// More ranks than cores: whoever copies takes the core from another.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
   /// Whether it is worth looking briefly before anything is made that can wait.
@@ -94,6 +97,7 @@ class patience {
     const clock::time_point before = clock::now();
     ::sched_yield();
     const clock::time_point after = clock::now();
+    if (home_ >= 0 && after >= may_return_ && ::sched_getcpu() != home_) go_home(after);
     if (after - before > shared_yield) {
       shared_core_ = waits_on_shared_core;
       if (!crowded_ && ++shared_yields_ >= move_after_) leave_core();
@@ -131,6 +135,16 @@ class patience {
     move_after_ = std::min(2 * move_after_, most_moves_after);
   }
 
+  /// A scheduler may leave three of four ranks on one of two cores for seconds, as it does two on one. Whoever is sent away
+  /// from home again soon had better stay away: so ever rarer.
+  void go_home(clock::time_point now) noexcept {
+    constexpr std::chrono::nanoseconds longest_pause = std::chrono::seconds{1};
+    const bool again = now - may_return_ < 16 * home_pause_;
+    home_pause_ = again ? std::min(2 * home_pause_, longest_pause) : first_home_pause;
+    may_return_ = now + home_pause_;
+    cohort::detail::go_to_core(home_);
+  }
+
   /// A yield that takes longer has let somebody have the core, so that there is nothing to spin for.
   static constexpr auto shared_yield = std::chrono::microseconds{2};
   static constexpr int first_move_after = 8;
@@ -147,6 +161,10 @@ class patience {
   int shared_yields_ = 0;                 ///< in a row, in which somebody else was on this core
   int move_after_ = first_move_after;
   int moves_ = 0;
+  static constexpr std::chrono::nanoseconds first_home_pause = std::chrono::milliseconds{1};
+  int home_ = -1;
+  std::chrono::nanoseconds home_pause_ = first_home_pause;
+  clock::time_point may_return_{};
 };
 
 }  // namespace cohort::transport

@@ -3,6 +3,7 @@
 // on its cores, and who gets a window.
 #pragma once
 
+#include <cohort/transport/core_share.hpp>
 #include <cohort/transport/sharing_engine.hpp>
 #include <cohort/transport/shm/host_address.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
@@ -17,7 +18,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,29 +43,6 @@ namespace cohort::transport {
   a.cores = detail::core_set::usable();
   return a;
 }
-
-/// Ranks that may not share memory share the processors all the same.
-[[nodiscard]] inline std::string_view machine_of(const host_address& a) noexcept {
-  return std::string_view(a.host).substr(0, a.host.find(' '));
-}
-
-/// How many ranks there are on the cores that one of them may use, and on those that they may.
-struct core_share {
-  int ranks = 0;
-  int cores = 1;
-
-  [[nodiscard]] static core_share of(const host_address& mine, const std::vector<host_address>& all) {
-    core_share s;
-    detail::core_set cores = mine.cores;
-    for (const host_address& a : all) {
-      if (machine_of(a) != machine_of(mine) || !a.cores.may_meet(mine.cores)) continue;
-      ++s.ranks;
-      cores.add(a.cores);
-    }
-    s.cores = std::max(1, cores.count());
-    return s;
-  }
-};
 
 COHORT_DECL sharing_engine::sharing_engine(int rank, int size) noexcept : engine(rank, size) {}
 COHORT_DECL sharing_engine::~sharing_engine() = default;
@@ -96,7 +73,8 @@ COHORT_DECL std::vector<host_address> sharing_engine::read_addresses(const std::
 COHORT_DECL void sharing_engine::wait_beside(const std::vector<host_address>& all) {
   const core_share share = core_share::of(all[static_cast<std::size_t>(rank())], all);
   // Each look at a socket is a call of the kernel's, so that thousands of them are no way to wait.
-  if (neighbours_ || share.ranks > share.cores) how_to_wait().among(share.ranks, share.cores);
+  if (neighbours_ || share.crowded()) how_to_wait().among(share.ranks, share.cores);
+  if (share.crowded() && share.cores > 1) how_to_wait().live_on(share.home);
 }
 
 COHORT_DECL void sharing_engine::share_window(group& g) const {
