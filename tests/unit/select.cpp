@@ -104,7 +104,7 @@ TEST_CASE("default switch points") {
 }
 
 TEST_CASE("ranks that share memory use it, but for long blocks of which each is for one other rank") {
-  constexpr means in_memory{true, true, false};
+  constexpr means in_memory{true, true, false, false};
   constexpr std::size_t mib = std::size_t{1} << 20;
   for (const auto& [kind, bytes, ranks, past] : {
            std::tuple{operation_kind::scatter, mib / 2 - 1, 4, algorithm::shared_memory},
@@ -124,6 +124,19 @@ TEST_CASE("ranks that share memory use it, but for long blocks of which each is 
   t.override_with("scatter=shared_memory,all_to_all=bruck");
   CHECK(t.choose(operation_kind::scatter, 64 * mib, 4, true, in_memory) == algorithm::shared_memory);
   CHECK(t.choose(operation_kind::all_to_all, 8, 4, true, in_memory) == algorithm::bruck);
+}
+
+TEST_CASE("scans of more ranks than cores are chains, unless they have memory, several hosts or an override") {
+  constexpr means few_cores{true, false, false, true};
+  for (const auto kind : {operation_kind::scan, operation_kind::exclusive_scan}) {
+    CHECK(table.choose(kind, 8, 4, true, few_cores) == algorithm::chain);
+    CHECK(table.choose(kind, 8, 4, true) == algorithm::recursive_doubling);
+    CHECK(table.choose(kind, 8, 4, true, {true, true, false, true}) == algorithm::shared_memory);
+  }
+  CHECK(table.choose(operation_kind::all_reduce, 8, 4, true, few_cores) == algorithm::recursive_doubling);
+  selection_table t;
+  t.override_with("scan=recursive_doubling");
+  CHECK(t.choose(operation_kind::scan, 8, 4, true, few_cores) == algorithm::recursive_doubling);
 }
 
 TEST_CASE("an override holds at every size; one that reorders leaves functors that do not commute alone") {

@@ -65,6 +65,8 @@ explanation explain(const world_type& world, const bench_options& options, const
     result.why = "all ranks share memory";
   } else if (chosen == algorithm::hierarchical) {
     result.why = "several ranks on each of " + std::to_string(state.hosts->hosts()) + " hosts";
+  } else if (state.crowded && (kind == operation_kind::scan || kind == operation_kind::exclusive_scan)) {
+    result.why = "there are more ranks than cores: the fewest messages";
   } else if (state.costs) {
     result.why = "the tuning: " + predictions(kind, work.choice_bytes, world.size(), work.commutative, *state.costs);
   } else {

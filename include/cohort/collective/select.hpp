@@ -88,9 +88,10 @@ inline constexpr selection_row default_selection[] = {
 
 /// What a call may be carried out with besides messages.
 struct means {
-  bool native = true;   ///< the backend's own collectives, where it has any
-  bool shared = false;  ///< memory that all ranks see
-  bool hosts = false;   ///< several hosts, with several ranks on some
+  bool native = true;    ///< the backend's own collectives, where it has any
+  bool shared = false;   ///< memory that all ranks see
+  bool hosts = false;    ///< several hosts, with several ranks on some
+  bool crowded = false;  ///< one host with fewer cores than ranks: then each message counts, not each round
 };
 
 /// The table of one communicator.
@@ -114,7 +115,8 @@ class selection_table {
   /// Needs:  `bytes` is the size of one rank's vector; of the whole result for an all_gather; of one block for a
   ///         gather, scatter or all_to_all; 0 where ranks do not know of each other's sizes (the forms in _v)
   /// Result: shared_memory if the ranks share memory: then it is faster but where `goes_past_the_window`, and keeps rank
-  ///         order; on several hosts with several ranks hierarchical, where the operation has that
+  ///         order; on several hosts with several ranks hierarchical, where the operation has that; chain for the scans of
+  ///         more ranks than cores, which then are n - 1 messages
   /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`; the backend's own, and that of
   ///         ranks which share memory, only if `usable` says so
   /// Errors: invalid_argument for an operation that has no row, such as a send
@@ -176,6 +178,9 @@ class selection_table {
       return algorithm::shared_memory;
     }
     if (usable.hosts && has_hierarchy(kind, commutative)) return algorithm::hierarchical;
+    if (usable.crowded && !natives_ && (kind == operation_kind::scan || kind == operation_kind::exclusive_scan)) {
+      return algorithm::chain;
+    }
     for (const selection_row& row : rows().subspan(first_[static_cast<std::size_t>(kind)])) {
       if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
           (commutative || !row.needs_commutative) && (usable.native || row.algorithm != algorithm::native)) {

@@ -63,7 +63,7 @@ operation<decoded_objects_t<Ts...>> broadcast_objects([[maybe_unused]] cohort::d
   check_size(c, root, size, limits);
   bytes.resize(static_cast<std::size_t>(size));
   const auto how =
-      c.home().selection.choose(operation_kind::broadcast, bytes.size(), ch.size(), true, {false, false, false});
+      c.home().selection.choose(operation_kind::broadcast, bytes.size(), ch.size(), true, {false, false, false, false});
   co_await collective::broadcast_by(ch, how, root, bytes.data(), bytes.size(), 1);
   co_return decoded<Ts...>(c, bytes, limits);
 }

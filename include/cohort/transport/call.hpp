@@ -76,6 +76,8 @@ class group {
   bool ordered = false;
   /// Where members are, if they are on several hosts and on some of these there are several; null otherwise.
   std::shared_ptr<const collective::host_table> hosts{};
+  /// Whether all ranks of the world are on one host, and share fewer cores.
+  bool crowded = false;
   /// Where all members share memory: what they carry out their collectives in. Opened by the first that uses it.
   std::shared_ptr<transport::shm_window> window{};
 

@@ -48,14 +48,18 @@ class sharing_engine : public engine {
   [[nodiscard]] static std::vector<host_address> read_addresses(const std::vector<std::string>& said);
   /// Waits, from now on, as suits the ranks and the cores of this machine.
   void wait_beside(const std::vector<host_address>& all);
-  /// A group whose members all share memory with each other gets its window.
-  void share_window(group& g) const;
+  /// A group is told how its members stand to each other: whether they share fewer cores; where all share memory, it gets its
+  /// window.
+  void place(group& g) const;
   /// From here on others ring when they write what this rank waits for; until `neighbours::wake_up`.
   void fall_asleep() noexcept;
 
   std::unique_ptr<neighbours> neighbours_{};
   std::unique_ptr<regions> regions_{};
   flag_waits waits_{};
+
+ private:
+  bool crowded_ = false;
 };
 
 }  // namespace cohort::transport

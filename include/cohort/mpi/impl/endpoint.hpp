@@ -205,7 +205,7 @@ COHORT_DECL std::vector<int> mpi_endpoint::everybody() const {
 }
 
 COHORT_DECL void mpi_endpoint::group_added(group& g) {
-  share_window(g);
+  place(g);
   if (const auto known = verdicts_.find(g.context()); known != verdicts_.end()) {
     faults_.push_back(known->second);
     attention_needed();

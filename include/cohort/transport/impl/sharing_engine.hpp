@@ -75,9 +75,12 @@ COHORT_DECL void sharing_engine::wait_beside(const std::vector<host_address>& al
   // Each look at a socket is a call of the kernel's, so that thousands of them are no way to wait.
   if (neighbours_ || share.crowded()) how_to_wait().among(share.ranks, share.cores);
   if (share.crowded() && share.cores > 1) how_to_wait().live_on(share.home);
+  // All must come to the same answer: they do where all may use the same cores.
+  crowded_ = share.crowded() && share.home >= 0 && share.ranks == size();
 }
 
-COHORT_DECL void sharing_engine::share_window(group& g) const {
+COHORT_DECL void sharing_engine::place(group& g) const {
+  g.crowded = crowded_;
   if (!neighbours_ || g.size() < 2 || !neighbours_->all_share(g.members())) return;
   g.window = std::make_shared<shm_window>(g.rank(), g.size());
 }

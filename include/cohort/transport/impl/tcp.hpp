@@ -392,7 +392,7 @@ inline std::shared_ptr<const fault> tcp_transport::report(fault f, const group& 
 inline void tcp_transport::group_added(group& g) {
   monitor_->add(g);
   note_hosts(g);
-  share_window(g);
+  place(g);
 }
 
 inline void tcp_transport::group_removed(group& g) {

@@ -35,7 +35,10 @@ inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::st
   ranks_on_machine_ = static_cast<int>(
       std::count_if(all.begin(), all.end(), [machine](const host_address& a) { return machine_of(a) == machine; }));
   wait_beside(all);
-  if (!neighbours_) return {};
+  if (!neighbours_) {
+    for (group* const g : groups()) place(*g);
+    return {};
+  }
   // They have all read the same table and send at once: what takes seconds does not come.
   constexpr auto patience = std::chrono::seconds{10};
   return neighbours_->meet(std::move(all), std::min(until, clock::now() + patience));
@@ -53,7 +56,7 @@ inline void tcp_transport::agree_on_neighbours(const std::vector<std::vector<int
   watch_mail();
   // On a caller's io_context nobody looks at memory between two handlers: whoever writes rings, always.
   if (!own_io_) neighbours_->fall_asleep();
-  for (group* const g : groups()) share_window(*g);
+  for (group* const g : groups()) place(*g);
 }
 
 inline void tcp_transport::watch_mail() {
