@@ -116,19 +116,26 @@ TEST_CASE("a stopped rank is killed when all others have ended, and marked") {
 TEST_CASE("a line of one rank can wake another that was stopped") {
   rank_options options;
   options.signals = {{0, "wake it", 1, SIGCONT}};
+  int told[2];
+  REQUIRE(::pipe(told) == 0);
   const auto results = run_ranks(
       2,
-      [](int rank) {
+      [&told](int rank) {
+        pid_t one = ::getpid();
         if (rank == 1) {
+          if (::write(told[1], &one, sizeof one) != sizeof one) return 1;
           std::raise(SIGSTOP);
           return 7;
         }
-        // The parent looks every 10 ms; rank 1 must have been seen stopped for SIGCONT to be the thing that wakes it.
-        ::usleep(50000);
+        // A SIGCONT that comes before it has stopped wakes nobody, and on a busy machine that may take a while.
+        if (::read(told[0], &one, sizeof one) != sizeof one) return 1;
+        while (!contains(harness::detail::kernel_state(one), "state T")) ::usleep(1000);
+        ::usleep(50000);  // the parent looks every 10 ms: it has seen it stopped, as a rule
         std::puts("wake it");
         return 0;
       },
       options);
+  for (const int end : told) ::close(end);
   CHECK(results[0].ok());
   CHECK(results[1].exit_code == 7);
   CHECK_FALSE(results[1].left_stopped);
