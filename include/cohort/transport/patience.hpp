@@ -97,7 +97,7 @@ class patience {
     const clock::time_point before = clock::now();
     ::sched_yield();
     const clock::time_point after = clock::now();
-    if (home_ >= 0 && after >= may_return_ && ::sched_getcpu() != home_) go_home(after);
+    if (home_ >= 0) look_for_home(after, after - before > slow_yield);
     if (after - before > shared_yield) {
       shared_core_ = waits_on_shared_core;
       if (!crowded_ && ++shared_yields_ >= move_after_) leave_core();
@@ -135,14 +135,22 @@ class patience {
     move_after_ = std::min(2 * move_after_, most_moves_after);
   }
 
-  /// A scheduler may leave three of four ranks on one of two cores for seconds, as it does two on one. Whoever is sent away
-  /// from home again soon had better stay away: so ever rarer.
-  void go_home(clock::time_point now) noexcept {
-    constexpr std::chrono::nanoseconds longest_pause = std::chrono::seconds{1};
-    const bool again = now - may_return_ < 16 * home_pause_;
-    home_pause_ = again ? std::min(2 * home_pause_, longest_pause) : first_home_pause;
-    may_return_ = now + home_pause_;
-    cohort::detail::go_to_core(home_);
+  /// A scheduler may leave three of four ranks on one of two cores for seconds, as it does two on one. But where somebody
+  /// works at home it knows better: then this rank stays away, the longer the more often that happens.
+  void look_for_home(clock::time_point now, bool somebody_worked) noexcept {
+    constexpr std::chrono::nanoseconds between_returns = std::chrono::milliseconds{1};
+    constexpr std::chrono::nanoseconds first_absence = std::chrono::milliseconds{32};
+    constexpr std::chrono::nanoseconds longest_absence = std::chrono::seconds{2};
+    const bool at_home = ::sched_getcpu() == home_;
+    if (at_home && somebody_worked) {
+      const bool again = now - home_busy_ < 2 * longest_absence;
+      absence_ = again ? std::min(2 * absence_, longest_absence) : first_absence;
+      home_busy_ = now;
+      may_return_ = now + absence_;
+    } else if (!at_home && now >= may_return_) {
+      may_return_ = now + between_returns;
+      cohort::detail::go_to_core(home_);
+    }
   }
 
   /// A yield that takes longer has let somebody have the core, so that there is nothing to spin for.
@@ -161,10 +169,10 @@ class patience {
   int shared_yields_ = 0;                 ///< in a row, in which somebody else was on this core
   int move_after_ = first_move_after;
   int moves_ = 0;
-  static constexpr std::chrono::nanoseconds first_home_pause = std::chrono::milliseconds{1};
   int home_ = -1;
-  std::chrono::nanoseconds home_pause_ = first_home_pause;
   clock::time_point may_return_{};
+  clock::time_point home_busy_{};  ///< when somebody else worked there
+  std::chrono::nanoseconds absence_{};
 };
 
 }  // namespace cohort::transport
