@@ -28,8 +28,8 @@ enum class side : unsigned char {
   right,  ///< dst = op(dst, arriving): the arriving ranks are higher
 };
 
-/// What a schedule talks to. The local actions `copy(from, to)` and `reduce(from, into, side)` take place at once, in
-/// the order in which they are emitted, and are emitted before any transfer of their round; `side` is that of `from`.
+/// What a schedule talks to. The local actions `copy(from, to)` and `reduce(from, into, side)` take place as if at
+/// once, in the order in which they are emitted, and are emitted before any transfer of their round; `side` is that of `from`.
 /// The transfers of a round are in flight together; a `receive_reduce` is combined when every transfer of its round is
 /// complete, in the order of emission. Messages from one rank to another arrive in the order in which they were sent.
 template <class Sink>
