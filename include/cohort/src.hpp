@@ -20,6 +20,7 @@
 #include <cohort/collective/impl/offsets_of.hpp>
 #include <cohort/collective/impl/pair_at_once.hpp>
 #include <cohort/collective/impl/select.hpp>
+#include <cohort/collective/impl/window.hpp>
 #include <cohort/communicator/impl/front.hpp>
 #include <cohort/communicator/impl/groups.hpp>
 #include <cohort/detail/impl/inbox.hpp>

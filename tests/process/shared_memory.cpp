@@ -11,11 +11,14 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace cohort;
@@ -214,6 +217,56 @@ task<int> without_reading(communicator<cpu> world) {
   co_return 0;
 }
 
+std::vector<int> block_of(int from, int to, int round, std::size_t count) {
+  std::vector<int> v(count);
+  for (std::size_t i = 0; i < count; ++i) v[i] = from * 100003 + to * 1009 + round * 17 + static_cast<int>(i % 1000);
+  return v;
+}
+
+/// Blocks that go through the window, and by messages, and the other way round: of each length the last that does and the
+/// first that does not, and a long one.
+task<int> long_blocks(communicator<cpu> world) {
+  const int p = world.size();
+  const int me = world.rank();
+  const auto ranks = static_cast<std::size_t>(p);
+  for (const std::size_t total : {std::size_t{1} << 20, std::size_t{2} << 20, std::size_t{9} << 20}) {
+    for (const bool past : {false, true}) {
+      const std::size_t count = total / sizeof(int) / ranks - (past ? 0 : 1);
+      const int root_rank = static_cast<int>(count % ranks);
+      const int round = static_cast<int>(total >> 20) + (past ? 1 : 0);
+      std::vector<int> given;
+      for (int k = 0; k < p; ++k) {
+        const std::vector<int> block = block_of(me, k, round, count);
+        given.insert(given.end(), block.begin(), block.end());
+      }
+      std::vector<int> one(count, -1);
+      std::vector<int> all(count * ranks, -1);
+      const auto from = [&](int k) { return std::span(all).subspan(static_cast<std::size_t>(k) * count, count); };
+      co_await world.scatter(given, one, root{root_rank});
+      harness::expect(one == block_of(root_rank, me, round, count), "a scatter");
+      co_await world.all_to_all(given, all);
+      for (int k = 0; k < p; ++k) {
+        harness::expect(std::ranges::equal(from(k), block_of(k, me, round, count)), "an all_to_all");
+      }
+      co_await world.all_gather(one, all);
+      for (int k = 0; k < p; ++k) {
+        harness::expect(std::ranges::equal(from(k), block_of(root_rank, k, round, count)), "an all_gather");
+      }
+      // In place: the root's block stays where it is.
+      const std::span<int> own = std::span(given).subspan(static_cast<std::size_t>(me) * count, count);
+      co_await world.scatter(given, me == root_rank ? own : std::span(one), root{root_rank});
+      const std::span<int> got = me == root_rank ? own : std::span(one);
+      harness::expect(std::ranges::equal(got, block_of(root_rank, me, round, count)), "a scatter in place");
+    }
+  }
+  co_return 0;
+}
+
+task<int> long_blocks_without_reading(communicator<cpu> world) {
+  if (world.rank() == 1) harness::expect(harness::forbid_reading_of_others(), "a filter of system calls");
+  co_return co_await long_blocks(std::move(world));
+}
+
 task<int> without_descriptors(communicator<cpu> world) {
   // Messages have their memory already; the window finds no descriptor on one rank.
   for (int r = 0; r < world.size(); ++r) {
@@ -273,6 +326,11 @@ TEST_CASE("where one rank cannot make its part of the window, messages do the wo
 }
 
 TEST_CASE("long messages arrive where a rank may not read the memory of others") { on_ranks(2, without_reading); }
+
+TEST_CASE("long blocks, past the window and in it, where ranks may read the memory of others and where one may not") {
+  for (const int n : {2, 3, 4}) on_ranks(n, long_blocks);
+  for (const int n : {2, 4}) on_ranks(n, long_blocks_without_reading);
+}
 
 TEST_CASE("a buffer is registered once, and again when that has ended") {
   on_ranks(2, [](communicator<cpu> world) -> task<int> {

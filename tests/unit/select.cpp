@@ -126,14 +126,17 @@ TEST_CASE("ranks that share memory use it, but for long blocks of which each is 
   CHECK(t.choose(operation_kind::all_to_all, 8, 4, true, in_memory) == algorithm::bruck);
 }
 
-TEST_CASE("scans of more ranks than cores are chains, unless they have memory, several hosts or an override") {
+TEST_CASE("scans of more ranks than cores are chains, unless they have memory, are of two or have an override") {
   constexpr means few_cores{true, false, false, true};
   for (const auto kind : {operation_kind::scan, operation_kind::exclusive_scan}) {
     CHECK(table.choose(kind, 8, 4, true, few_cores) == algorithm::chain);
     CHECK(table.choose(kind, 8, 4, true) == algorithm::recursive_doubling);
+    CHECK(table.choose(kind, 8, 2, true, few_cores) == algorithm::recursive_doubling);
     CHECK(table.choose(kind, 8, 4, true, {true, true, false, true}) == algorithm::shared_memory);
   }
   CHECK(table.choose(operation_kind::all_reduce, 8, 4, true, few_cores) == algorithm::recursive_doubling);
+  CHECK(table.to_string().find("chain                   0           3           any, more ranks than cores\n") !=
+        std::string::npos);
   selection_table t;
   t.override_with("scan=recursive_doubling");
   CHECK(t.choose(operation_kind::scan, 8, 4, true, few_cores) == algorithm::recursive_doubling);

@@ -40,12 +40,12 @@ std::string predictions(operation_kind kind, std::size_t bytes, int ranks, bool 
 }
 
 std::string row_that_applies(const collective::selection_table& table, operation_kind kind, std::size_t bytes,
-                             int ranks, bool commutative) {
+                             int ranks, bool commutative, const collective::means& usable) {
   for (const collective::selection_row& row : table.rows()) {
-    if (row.operation != kind || bytes < row.min_bytes || ranks < row.min_ranks) continue;
-    if (row.needs_commutative && !commutative) continue;
+    if (!row.applies(kind, bytes, ranks, commutative, usable)) continue;
     return "the table, from " + std::to_string(row.min_bytes) + " bytes and " + std::to_string(row.min_ranks) +
-           (row.min_ranks == 1 ? " rank" : " ranks") + (row.needs_commutative ? ", functors that commute" : "");
+           (row.min_ranks == 1 ? " rank" : " ranks") + (row.needs_commutative ? ", functors that commute" : "") +
+           (row.needs_crowd ? ", more ranks than cores" : "");
   }
   return "the table";
 }
@@ -65,12 +65,11 @@ explanation explain(const world_type& world, const bench_options& options, const
     result.why = "all ranks share memory";
   } else if (chosen == algorithm::hierarchical) {
     result.why = "several ranks on each of " + std::to_string(state.hosts->hosts()) + " hosts";
-  } else if (state.crowded && (kind == operation_kind::scan || kind == operation_kind::exclusive_scan)) {
-    result.why = "there are more ranks than cores: the fewest messages";
   } else if (state.costs) {
     result.why = "the tuning: " + predictions(kind, work.choice_bytes, world.size(), work.commutative, *state.costs);
   } else {
-    result.why = row_that_applies(state.selection, kind, work.choice_bytes, world.size(), work.commutative);
+    result.why = row_that_applies(state.selection, kind, work.choice_bytes, world.size(), work.commutative,
+                                  {true, false, false, state.crowded});
   }
   if (state.window != nullptr && collective::goes_past_the_window(kind, work.choice_bytes, world.size())) {
     result.why += "; blocks so long are copied fewer times by messages than in shared memory";

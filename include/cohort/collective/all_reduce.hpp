@@ -2,6 +2,7 @@
 // The all-reduce: everybody's vectors combined, the result on every rank. Called by communicator/everyone.hpp.
 #pragma once
 
+#include <cohort/collective/at_once.hpp>
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/window.hpp>
 

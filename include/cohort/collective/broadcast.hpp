@@ -2,6 +2,7 @@
 // The broadcast: one rank's vector to everybody. Called by communicator/rooted.hpp; moves bytes by a schedule.
 #pragma once
 
+#include <cohort/collective/at_once.hpp>
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/window.hpp>
 

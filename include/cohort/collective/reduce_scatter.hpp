@@ -3,6 +3,7 @@
 // communicator/everyone.hpp.
 #pragma once
 
+#include <cohort/collective/at_once.hpp>
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/native_start.hpp>
 #include <cohort/collective/window.hpp>

@@ -28,8 +28,8 @@ using cohort::detail::reducer;
 template <class Transport>
 concept tells_of_pieces = Transport::tells_of_pieces;
 
-/// What one round does on this rank. Local actions take place while it is being filled, but for a long copy in a round that
-/// only sends, and nothing of what the copy writes: nobody waits for that, but others for what is sent.
+/// What one round does on this rank. Local actions take place while it is being filled. But in a round that only sends, a long
+/// copy to where nothing is sent from waits until the sends are under way, as others wait for those.
 class round_plan {
  public:
   round_plan(const layouts& where, const reducer* op) noexcept : where_(&where), op_(op) {}
@@ -51,12 +51,14 @@ class round_plan {
     copy_late();
     const layout& source = where_->of(from.where);
     const layout& target = where_->of(to.where);
-    const late_copy whole{source.together(from.first, from.count), target.together(to.first, to.count)};
-    if (from.where == buffer::in && whole.may_wait()) {
-      late_ = whole;
-    } else {
-      copy_region(source, from, target, to);
+    if (from.where == buffer::in) {
+      const late_copy whole{source.together(from.first, from.count), target.together(to.first, to.count)};
+      if (whole.may_wait()) {
+        late_ = whole;
+        return;
+      }
     }
+    copy_region(source, from, target, to);
   }
   void reduce(region from, region into, side s) {
     copy_late();

@@ -18,6 +18,14 @@
 
 namespace cohort::collective {
 
+/// What a call may be carried out with besides messages, and on what.
+struct means {
+  bool native = true;    ///< the backend's own collectives, where it has any
+  bool shared = false;   ///< memory that all ranks see
+  bool hosts = false;    ///< several hosts, with several ranks on some
+  bool crowded = false;  ///< one host with fewer cores than ranks: then each message counts, not each round
+};
+
 /// One line of the table: it applies to calls of at least that many bytes and ranks.
 struct selection_row {
   operation_kind operation{};
@@ -25,6 +33,13 @@ struct selection_row {
   int min_ranks = 1;
   bool needs_commutative = false;
   collective::algorithm algorithm{};
+  bool needs_crowd = false;
+
+  [[nodiscard]] constexpr bool applies(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
+                                       const means& usable) const noexcept {
+    return operation == kind && bytes >= min_bytes && ranks >= min_ranks && (commutative || !needs_commutative) &&
+           (usable.native || algorithm != algorithm::native) && (usable.crowded || !needs_crowd);
+  }
 };
 
 /// For Ethernet and loopback: a message costs as much as some 32 KiB on the wire. Of the rows of an operation the first
@@ -59,6 +74,9 @@ inline constexpr selection_row default_selection[] = {
     {operation_kind::all_to_all, 0, 8, false, algorithm::bruck},
     {operation_kind::all_to_all, 0, 1, false, algorithm::pairwise},
     {operation_kind::all_to_all_v, 0, 1, false, algorithm::pairwise},
+    // A chain is n - 1 messages, whoever has to wait for the last of them.
+    {operation_kind::scan, 0, 3, false, algorithm::chain, true},
+    {operation_kind::exclusive_scan, 0, 3, false, algorithm::chain, true},
     // A chain has to be filled: the more ranks, the longer the vector that is worth it.
     {operation_kind::scan, 4194304, 3, false, algorithm::chain},
     {operation_kind::scan, 0, 17, false, algorithm::recursive_doubling},
@@ -86,14 +104,6 @@ inline constexpr selection_row default_selection[] = {
   }
 }
 
-/// What a call may be carried out with besides messages.
-struct means {
-  bool native = true;    ///< the backend's own collectives, where it has any
-  bool shared = false;   ///< memory that all ranks see
-  bool hosts = false;    ///< several hosts, with several ranks on some
-  bool crowded = false;  ///< one host with fewer cores than ranks: then each message counts, not each round
-};
-
 /// The table of one communicator.
 class selection_table {
  public:
@@ -115,18 +125,14 @@ class selection_table {
   /// Needs:  `bytes` is the size of one rank's vector; of the whole result for an all_gather; of one block for a
   ///         gather, scatter or all_to_all; 0 where ranks do not know of each other's sizes (the forms in _v)
   /// Result: shared_memory if the ranks share memory: then it is faster but where `goes_past_the_window`, and keeps rank
-  ///         order; on several hosts with several ranks hierarchical, where the operation has that; chain for the scans of
-  ///         more ranks than cores, which then are n - 1 messages
+  ///         order; on several hosts with several ranks hierarchical, where the operation has that
   /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`; the backend's own, and that of
   ///         ranks which share memory, only if `usable` says so
   /// Errors: invalid_argument for an operation that has no row, such as a send
   [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
                                            means usable = means{}) const {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
-    if (wanted == algorithm{} && usable.shared && has_shared_memory(kind) &&
-        !goes_past_the_window(kind, bytes, ranks)) {
-      return algorithm::shared_memory;
-    }
+    if (wanted == algorithm{} && goes_through_the_window(kind, bytes, ranks, usable)) return algorithm::shared_memory;
     return choose_by_table(kind, bytes, ranks, commutative, usable);
   }
 
@@ -165,6 +171,10 @@ class selection_table {
   static constexpr std::size_t capacity = 96;
 
  private:
+  [[nodiscard]] static constexpr bool goes_through_the_window(operation_kind kind, std::size_t bytes, int ranks,
+                                                              const means& usable) noexcept {
+    return usable.shared && has_shared_memory(kind) && !goes_past_the_window(kind, bytes, ranks);
+  }
   /// By an override, if there is one that may be used; otherwise by the first row that applies.
   [[nodiscard]] constexpr algorithm choose_by_table(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
                                                     means usable) const {
@@ -174,18 +184,10 @@ class selection_table {
         (usable.hosts || wanted != algorithm::hierarchical)) {
       return wanted;
     }
-    if (usable.shared && has_shared_memory(kind) && !goes_past_the_window(kind, bytes, ranks)) {
-      return algorithm::shared_memory;
-    }
+    if (goes_through_the_window(kind, bytes, ranks, usable)) return algorithm::shared_memory;
     if (usable.hosts && has_hierarchy(kind, commutative)) return algorithm::hierarchical;
-    if (usable.crowded && !natives_ && (kind == operation_kind::scan || kind == operation_kind::exclusive_scan)) {
-      return algorithm::chain;
-    }
     for (const selection_row& row : rows().subspan(first_[static_cast<std::size_t>(kind)])) {
-      if (row.operation == kind && bytes >= row.min_bytes && ranks >= row.min_ranks &&
-          (commutative || !row.needs_commutative) && (usable.native || row.algorithm != algorithm::native)) {
-        return row.algorithm;
-      }
+      if (row.applies(kind, bytes, ranks, commutative, usable)) return row.algorithm;
     }
     throw error(errc::invalid_argument, "no algorithm is listed for " + std::string{name(kind)});
   }

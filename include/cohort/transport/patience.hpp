@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/detail/other_core.hpp>
+#include <cohort/transport/home_core.hpp>
 
 #include <sched.h>
 
@@ -24,9 +25,8 @@ class patience {
     // Those on one core take turns: after one round of yields everybody has been there.
     brief_yields_ = crowded_ ? 2 * ((ranks + cores - 1) / cores) : 0;
   }
-  /// A core for this rank, of those that it shares with others: more ranks than cores are spread over them, as long as
-  /// nobody else is in the way there.
-  void live_on(int core) noexcept { home_ = core; }
+  /// A core for this rank, of those that it shares with others; -1: none.
+  void live_on(int core) noexcept { home_ = home_core(core); }
   /// More ranks than cores: whoever copies takes the core from another.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
   /// Whether it is worth looking briefly before anything is made that can wait.
@@ -97,7 +97,7 @@ class patience {
     const clock::time_point before = clock::now();
     ::sched_yield();
     const clock::time_point after = clock::now();
-    if (home_ >= 0) look_for_home(after, after - before > slow_yield);
+    home_.look(after, after - before > slow_yield);
     if (after - before > shared_yield) {
       shared_core_ = waits_on_shared_core;
       if (!crowded_ && ++shared_yields_ >= move_after_) leave_core();
@@ -135,24 +135,6 @@ class patience {
     move_after_ = std::min(2 * move_after_, most_moves_after);
   }
 
-  /// A scheduler may leave three of four ranks on one of two cores for seconds, as it does two on one. But where somebody
-  /// works at home it knows better: then this rank stays away, the longer the more often that happens.
-  void look_for_home(clock::time_point now, bool somebody_worked) noexcept {
-    constexpr std::chrono::nanoseconds between_returns = std::chrono::milliseconds{1};
-    constexpr std::chrono::nanoseconds first_absence = std::chrono::milliseconds{32};
-    constexpr std::chrono::nanoseconds longest_absence = std::chrono::seconds{2};
-    const bool at_home = ::sched_getcpu() == home_;
-    if (at_home && somebody_worked) {
-      const bool again = now - home_busy_ < 2 * longest_absence;
-      absence_ = again ? std::min(2 * absence_, longest_absence) : first_absence;
-      home_busy_ = now;
-      may_return_ = now + absence_;
-    } else if (!at_home && now >= may_return_) {
-      may_return_ = now + between_returns;
-      cohort::detail::go_to_core(home_);
-    }
-  }
-
   /// A yield that takes longer has let somebody have the core, so that there is nothing to spin for.
   static constexpr auto shared_yield = std::chrono::microseconds{2};
   static constexpr int first_move_after = 8;
@@ -169,10 +151,7 @@ class patience {
   int shared_yields_ = 0;                 ///< in a row, in which somebody else was on this core
   int move_after_ = first_move_after;
   int moves_ = 0;
-  int home_ = -1;
-  clock::time_point may_return_{};
-  clock::time_point home_busy_{};  ///< when somebody else worked there
-  std::chrono::nanoseconds absence_{};
+  home_core home_{};
 };
 
 }  // namespace cohort::transport

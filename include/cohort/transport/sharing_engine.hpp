@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// An engine whose rank may share memory with others of its host: what windows and registered buffers need of a transport,
-// whatever carries its messages. cpu_transport and the MPI endpoint derive from it; the bodies are in impl/.
+// An engine whose rank may share memory with others of its host: what windows, registered buffers and calls without a frame need
+// of a transport, whatever carries its messages. cpu_transport and the MPI endpoint derive from it; the bodies are in impl/.
 #pragma once
 
 #include <cohort/detail/config.hpp>
@@ -48,8 +48,7 @@ class sharing_engine : public engine {
   [[nodiscard]] static std::vector<host_address> read_addresses(const std::vector<std::string>& said);
   /// Waits, from now on, as suits the ranks and the cores of this machine.
   void wait_beside(const std::vector<host_address>& all);
-  /// A group is told how its members stand to each other: whether they share fewer cores; where all share memory, it gets its
-  /// window.
+  /// A group is told whether the ranks of the world share fewer cores; where all its members share memory, it gets its window.
   void place(group& g) const;
   /// From here on others ring when they write what this rank waits for; until `neighbours::wake_up`.
   void fall_asleep() noexcept;

@@ -2,11 +2,11 @@
 // What collective/barrier.hpp does that no element type changes: which schedule carries the operation out, or the window.
 #pragma once
 
+#include <cohort/collective/at_once.hpp>
 #include <cohort/collective/barrier.hpp>
 #include <cohort/collective/execute.hpp>
 #include <cohort/collective/hierarchical.hpp>
 #include <cohort/collective/native_start.hpp>
-#include <cohort/collective/pair_at_once.hpp>
 #include <cohort/collective/schedule/barrier.hpp>
 #include <cohort/collective/shared/move.hpp>
 #include <cohort/collective/window.hpp>
@@ -45,7 +45,7 @@ operation<> barrier_in_frame([[maybe_unused]] cohort::detail::ticket t) {
 template <transport::message_transport Transport>
 operation<> barrier(cohort::detail::ticket t) {
   if constexpr (sharing_transport<Transport>) {
-    if (move_at_once(t, window_move{}) || pair_at_once(t).barrier()) return operation<>::completed({});
+    if (barrier_at_once(t)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.barrier()) return operation<>::completed({});

@@ -2,6 +2,7 @@
 // What collective/broadcast.hpp does that no element type changes: which schedule carries the operation out, or the window.
 #pragma once
 
+#include <cohort/collective/at_once.hpp>
 #include <cohort/collective/broadcast.hpp>
 #include <cohort/collective/execute.hpp>
 #include <cohort/collective/hierarchical.hpp>

@@ -5,11 +5,11 @@
 #include <cohort/collective/copy_region.hpp>
 #include <cohort/collective/execute.hpp>
 #include <cohort/collective/gather.hpp>
+#include <cohort/collective/move_at_once.hpp>
 #include <cohort/collective/native_start.hpp>
 #include <cohort/collective/schedule/gather.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/collective/shared/move.hpp>
-#include <cohort/collective/shared/short_move.hpp>
 #include <cohort/collective/window.hpp>
 
 namespace cohort::collective {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// Bodies of collective/window.hpp: the collectives of one step in the window that are carried out where they are called.
+// Bodies of collective/at_once.hpp: one step in the window each, or the messages of two ranks.
 #pragma once
 
+#include <cohort/collective/at_once.hpp>
 #include <cohort/collective/pair_at_once.hpp>
 #include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/combine.hpp>
@@ -10,18 +11,12 @@
 #include <cohort/collective/shared/reduce.hpp>
 #include <cohort/collective/shared/short_move.hpp>
 #include <cohort/collective/short_move.hpp>
-#include <cohort/collective/window.hpp>
 #include <cohort/detail/config.hpp>
 
 #include <cstddef>
 #include <cstring>
 
 namespace cohort::collective {
-
-COHORT_DECL algorithm without_window(const call& c, std::size_t bytes, bool commutative) {
-  const group& g = c.home();
-  return g.selection.choose(c.signature().kind, bytes, g.size(), commutative && !g.ordered);
-}
 
 static_assert(whole_for_one_bytes >= at_once_bytes, "a frame goes on from where a reduction at once has left it");
 
@@ -185,6 +180,10 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool broadcast_at_once(cohort::detail::ticket& t
   if (t.signature.algorithm != algorithm::shared_memory) return pair_at_once(t).move(m);
   if (fits_beside_words(m, t.home->rank(), t.home->size())) return move_at_once(t, m);
   return move_at_once(t, broadcast_move({data, 1, bytes}, t.signature.root));
+}
+
+COHORT_DECL bool barrier_at_once(cohort::detail::ticket& t) {
+  return t.signature.algorithm == algorithm::shared_memory ? move_at_once(t, window_move{}) : pair_at_once(t).barrier();
 }
 
 }  // namespace cohort::collective

@@ -42,8 +42,8 @@ bool pair_at_once::attempt(const Body& body) {
 
 COHORT_DECL bool pair_at_once::give(const std::byte* data, std::size_t bytes) {
   auto& transport = static_cast<transport::sharing_engine&>(call_->home->engine());
-  const transport::piece whole{const_cast<std::byte*>(data), bytes};  // only read
-  call_->begun.sent = transport.send_now(call_->home->world_rank(other()), header(bytes), whole);
+  call_->begun.sent =
+      transport.send_now(call_->home->world_rank(other()), header(bytes), transport::piece{bytes_of(data), bytes});
   return call_->begun.sent;
 }
 
@@ -58,7 +58,7 @@ COHORT_DECL bool pair_at_once::take_and_combine(const std::byte* in, std::byte* 
   alignas(64) std::byte arrived[longest];
   const std::size_t bytes = count * op.element_bytes;
   if (!take(arrived, bytes)) return false;
-  if (in != out && bytes > 0) std::memcpy(out, in, bytes);
+  contribute(op, in, out, count, 2);
   op.fold(op.op, out, arrived, count, other() == 0 ? side::left : side::right);
   conclude(op, out, count, 2);
   return true;
@@ -104,7 +104,7 @@ COHORT_DECL bool pair_at_once::scan(const std::byte* in, std::byte* out, std::si
   return attempt([&] {
     if (call_->home->rank() == 1) return take_and_combine(in, out, count, op);
     if (!give(in, bytes)) return false;
-    if (in != out && bytes > 0) std::memcpy(out, in, bytes);
+    contribute(op, in, out, count, 1);
     conclude(op, out, count, 1);
     return true;
   });

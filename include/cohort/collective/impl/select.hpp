@@ -94,7 +94,7 @@ COHORT_DECL void selection_table::override_with(std::string_view spec) {
 COHORT_DECL std::string selection_table::to_string() const {
   using selection_detail::line;
   std::string text = line("operation", "algorithm", "from bytes", "from ranks", "functor");
-  const auto functor = [](bool commutative) { return std::string_view{commutative ? "commutative" : "any"}; };
+  const auto functor = [](bool commutative) { return std::string{commutative ? "commutative" : "any"}; };
   for (unsigned k = 1; k < operations; ++k) {
     const auto kind = static_cast<operation_kind>(k);
     if (const auto wanted = override_of(kind)) {
@@ -104,7 +104,8 @@ COHORT_DECL std::string selection_table::to_string() const {
     for (const selection_row& row : rows()) {
       if (row.operation != kind) continue;
       text += line(name(kind), collective::to_string(row.algorithm), std::to_string(row.min_bytes),
-                   std::to_string(row.min_ranks), functor(row.needs_commutative));
+                   std::to_string(row.min_ranks),
+                   functor(row.needs_commutative) + (row.needs_crowd ? ", more ranks than cores" : ""));
     }
   }
   return text;

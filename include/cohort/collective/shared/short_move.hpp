@@ -3,8 +3,6 @@
 // move.hpp does for any, with nothing to look up. Used by the headers of collective/ that are named like the operations.
 #pragma once
 
-#include <cohort/collective/layout.hpp>
-#include <cohort/collective/pair_at_once.hpp>
 #include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/move.hpp>
@@ -54,16 +52,6 @@ COHORT_ALIGNED_LOOP [[nodiscard]] inline bool move_at_once(const cohort::detail:
   }
   now.end();
   return true;
-}
-
-/// The same of a collective whose blocks may lie anywhere, and have one size if it is of the kind `even`: the short way where
-/// it is possible, otherwise the move that `make` makes of two layouts.
-template <class Make>
-[[nodiscard]] bool move_at_once(cohort::detail::ticket& t, operation_kind even, const short_move& m, const layout& in,
-                                const layout& out, const Make& make) {
-  if (t.signature.algorithm != algorithm::shared_memory) return t.signature.kind == even && pair_at_once(t).move(m);
-  if (t.signature.kind == even && fits_beside_words(m, t.home->rank(), t.home->size())) return move_at_once(t, m);
-  return move_at_once(t, in, out, m.block, make);
 }
 
 }  // namespace cohort::collective
