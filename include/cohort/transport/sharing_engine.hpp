@@ -46,6 +46,8 @@ class sharing_engine : public engine {
   [[nodiscard]] host_address open_memory(const std::string& host_id, bool wanted);
   /// What the ranks have said `open_memory` gave them; of one that said nothing that can be read, nowhere.
   [[nodiscard]] static std::vector<host_address> read_addresses(const std::vector<std::string>& said);
+  /// Notes whether the ranks of the world share fewer cores: by every rank, as all choose their algorithms by it.
+  void look_at_cores(const std::vector<host_address>& all);
   /// Waits, from now on, as suits the ranks and the cores of this machine.
   void wait_beside(const std::vector<host_address>& all);
   /// A group is told whether the ranks of the world share fewer cores; where all its members share memory, it gets its window.

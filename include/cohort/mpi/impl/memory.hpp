@@ -56,6 +56,7 @@ COHORT_DECL void mpi_endpoint::share_memory(const settings& wanted) {
     mine = open_memory(wanted.host_id, false);
   }
   std::vector<host_address> all = read_addresses(detail_mpi::said_by_all(control_, mine.encode(), size()));
+  look_at_cores(all);
   std::string seen;
   if (neighbours_) {
     wait_beside(all);

@@ -70,13 +70,17 @@ COHORT_DECL std::vector<host_address> sharing_engine::read_addresses(const std::
   return all;
 }
 
+COHORT_DECL void sharing_engine::look_at_cores(const std::vector<host_address>& all) {
+  const core_share share = core_share::of(all[static_cast<std::size_t>(rank())], all);
+  // All must come to the same answer: they do where all may use the same cores.
+  crowded_ = share.crowded() && share.home >= 0 && share.ranks == size();
+}
+
 COHORT_DECL void sharing_engine::wait_beside(const std::vector<host_address>& all) {
   const core_share share = core_share::of(all[static_cast<std::size_t>(rank())], all);
   // Each look at a socket is a call of the kernel's, so that thousands of them are no way to wait.
   if (neighbours_ || share.crowded()) how_to_wait().among(share.ranks, share.cores);
   if (share.crowded() && share.cores > 1) how_to_wait().live_on(share.home);
-  // All must come to the same answer: they do where all may use the same cores.
-  crowded_ = share.crowded() && share.home >= 0 && share.ranks == size();
 }
 
 COHORT_DECL void sharing_engine::place(group& g) const {

@@ -34,6 +34,7 @@ inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::st
   const std::string_view machine = machine_of(all[static_cast<std::size_t>(rank())]);
   ranks_on_machine_ = static_cast<int>(
       std::count_if(all.begin(), all.end(), [machine](const host_address& a) { return machine_of(a) == machine; }));
+  look_at_cores(all);
   wait_beside(all);
   if (!neighbours_) {
     for (group* const g : groups()) place(*g);
