@@ -3,6 +3,7 @@
 // reach every rank with the right words; many requests are in flight without a thread; communicators of some ranks.
 // Run by mpirun with the names of parts; each rank checks what it sees and says what is wrong.
 #include "parts.hpp"
+#include "selection.hpp"
 
 #include <cohort/mpi/selection.hpp>
 
@@ -449,27 +450,6 @@ task<> in_memory(world_type world) {
   std::vector<int> small(3, 1);
   co_await half.all_reduce(small, cohort::sum{});
   expect(small == std::vector<int>(3, half.size()), "the sum of a group");
-}
-
-/// What MPI cannot carry out goes as it would without MPI; between two ranks also by what is fastest over it.
-task<> selection(world_type) {
-  using cohort::collective::algorithm;
-  using enum cohort::operation_kind;
-  const auto over_mpi = cohort::detail::mpi_selection(cohort::transport::native_check::never);
-  for (int i = 0; i < 48; ++i) {
-    const auto kind = i % 3 == 0 ? all_reduce : i % 3 == 1 ? reduce : reduce_scatter;
-    const int ranks = 2 + i / 6;
-    for (std::size_t bytes = 8; bytes <= std::size_t{64} << 20; bytes *= 2) {
-      const auto usual = cohort::collective::selection_table{}.choose(kind, bytes, ranks, i % 2 == 0, {false});
-      const bool faster = kind == all_reduce && ranks == 2 && bytes >= 65536 && bytes < 524288;
-      expect(
-          over_mpi.choose(kind, bytes, ranks, i % 2 == 0, {false}) == (faster ? algorithm::recursive_doubling : usual),
-          "the usual algorithm where MPI has none");
-    }
-  }
-  expect(over_mpi.choose(all_reduce, 1 << 20, 4, true) == algorithm::native, "MPI's own of four ranks");
-  expect(over_mpi.choose(reduce, 1 << 20, 4, true) == algorithm::circulant, "none of MPI's own reduces of four ranks");
-  co_return;
 }
 
 const part parts[] = {

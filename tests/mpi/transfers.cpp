@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Long messages that MPI moves from buffer to buffer, with the check and without, when they are asked for late, in another
 // order, or never; and memory of a device, as far as there need be none. Run by mpirun with the names of parts.
+#include "../support/pair_calls.hpp"
 #include "parts.hpp"
 
 #include <fcntl.h>
@@ -158,7 +159,7 @@ task<> complete_sends_need_nobody(world_type world) {
   std::vector<int> sender{static_cast<int>(::getpid()), ends[1]};
   auto telling = world.broadcast(sender, cohort::root{0});
   co_await telling;
-  for (const std::size_t count : {10U, 900U, 1020U, 2100U, 4000U, 4090U, 70000U}) {
+  for (const std::size_t count : {10U, 900U, 1020U, 2100U, 4000U, 4090U, 9000U, 16384U, 70000U}) {
     std::vector<int> v(count, static_cast<int>(count));
     if (world.rank() == 0) {
       auto op = world.send(v, cohort::to{1});
@@ -180,6 +181,43 @@ task<> complete_sends_need_nobody(world_type world) {
   ::close(ends[1]);
   auto end = world.barrier();
   co_await end;
+}
+
+// --- short messages of two ranks, which need no frame if the other is there
+
+task<> pair_in_any_order(world_type world) {
+  if (world.size() != 2) co_return;
+  const pair_calls::tally t = co_await pair_calls::in_any_order(world, 1500);
+  std::printf("%d without a frame, %d with one\n", t.without_frame, t.with_frame);
+}
+
+/// The other hears what the second of two ranks does wrong, wherever its message is found.
+template <pair_calls::mistake What>
+task<> pair_mistake(world_type& world, std::vector<std::string> first, std::vector<std::string> second) {
+  auto copying = world.duplicate();
+  world_type copy = co_await copying;
+  const std::string text = co_await pair_calls::second_is_wrong<What>(copy);
+  for (const std::string& each : world.rank() == 0 ? first : second) {
+    expect(contains(text, each), "\"" + each + "\" in: " + text);
+  }
+  auto end = world.barrier();
+  co_await end;
+}
+
+task<> pair_mistakes(world_type world) {
+  using pair_calls::mistake;
+  if (world.size() != 2) co_return;
+  const std::vector<std::string> counts{"all_reduce(3 x int32, max)", "all_reduce(2 x int32, max)"};
+  const std::vector<std::string> kinds{"called barrier()", "called all_reduce(3 x int32, max)"};
+  const std::vector<std::string> elements{"rank 0 sent elements of int32 with tag 0, rank 1 receives float32"};
+  const std::vector<std::string> rooms{"rank 0 sent 3 elements with tag 0, rank 1 has room for 2"};
+  const std::vector<std::string> told{"a function of rank 1 threw: no such sum"};
+  const std::vector<std::string> thrown{"no such sum"};
+  co_await pair_mistake<mistake::functor>(world, told, thrown);
+  co_await pair_mistake<mistake::count>(world, counts, counts);
+  co_await pair_mistake<mistake::kind>(world, kinds, kinds);
+  co_await pair_mistake<mistake::element>(world, elements, elements);
+  co_await pair_mistake<mistake::room>(world, rooms, rooms);
 }
 
 /// What a rank sent before it let a communicator go arrives, also at one that looks only when all of it is there; what
@@ -280,6 +318,8 @@ const part parts[] = {
     {"more_than_the_window", more_than_the_window},
     {"short_messages_unasked", short_messages_unasked},
     {"complete_sends_need_nobody", complete_sends_need_nobody},
+    {"pair_in_any_order", pair_in_any_order},
+    {"pair_mistakes", pair_mistakes},
     {"sent_before_leaving", sent_before_leaving},
     {"device_memory", device_memory},
 };

@@ -53,6 +53,7 @@ class pair_at_once {
                                       const cohort::detail::reducer& op);
 
   cohort::detail::ticket* call_;
+  bool took_ = false;
 };
 
 }  // namespace cohort::collective

@@ -15,6 +15,7 @@
 #include <cohort/transport/connection_arrival.hpp>
 #include <cohort/transport/device_memory.hpp>
 #include <cohort/transport/matching.hpp>
+#include <cohort/transport/prompt_answers.hpp>
 #include <cohort/transport/sharing_engine.hpp>
 #include <cohort/transport/shm/copy_choice.hpp>
 #include <cohort/transport/shm/links.hpp>
@@ -40,7 +41,7 @@ enum class native_check : bool { never, always };
 class mpi_endpoint final : public sharing_engine, private peer_connection_owner {
  public:
   /// A message of this many bytes or fewer is sent at once, and copied where it arrives.
-  static constexpr std::size_t eager_limit = (std::size_t{16} << 10) - sizeof(mpi_packet);
+  static constexpr std::size_t eager_limit = std::size_t{64} << 10;
   /// So much may be on its way to a rank, or there, without having been asked for: of short messages, and without the check
   /// of longer ones that follow their headers at once. What MPI or the receiver keeps of them meanwhile is bounded.
   static constexpr std::size_t window = std::size_t{4} << 20;
@@ -62,8 +63,8 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   [[nodiscard]] std::string host() const override { return host_; }
 
   void start(request& r);
-  /// Between ranks that share memory.
   [[nodiscard]] bool send_now(int to, const envelope& header, const piece& payload) override;
+  void push_out() override;
   [[nodiscard]] bool receive_now(int from, const envelope& expected, const piece& into, envelope& came) override;
   [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
   COHORT_DECL void withdraw(request& r) override;
@@ -107,6 +108,10 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
  private:
   static constexpr std::size_t slot_bytes = sizeof(mpi_packet) + eager_limit;
   static constexpr std::size_t ring_size = 16;
+  /// What every MPI copies when it is sent: so long a message may leave, or come, without a request.
+  static constexpr std::size_t longest_at_once = (std::size_t{4} << 10) - sizeof(mpi_packet);
+  /// So many may be on their way that MPI has not said to have sent.
+  static constexpr std::size_t most_at_once = 4;
   /// How long a transfer that is given up may hold this thread, until MPI has let go of the buffer.
   static constexpr std::chrono::seconds patience{2};
   static constexpr std::chrono::milliseconds longest_inquiry{300};
@@ -200,6 +205,12 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void recalled(int source, int tag);
   [[nodiscard]] bool recall(const transfer& t) noexcept;
   void leave_unasked(const early_message& m);
+  // short messages without a request: impl/prompt.hpp
+  [[nodiscard]] bool is_quiet() const noexcept;
+  [[nodiscard]] bool send_by_mpi(int to, const envelope& header, const piece& payload);
+  [[nodiscard]] bool receive_by_mpi(int from, const envelope& expected, const piece& into, envelope& came);
+  template <class Taken>
+  [[nodiscard]] bool take_one_or_sent(Taken taken);
   // what short messages take of the receiver's memory
   [[nodiscard]] static std::int64_t cost_of(std::size_t bytes) noexcept {
     return static_cast<std::int64_t>(bytes + sizeof(mpi_packet));
@@ -218,6 +229,8 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   [[nodiscard]] bool take_held();
   template <class Taken>
   [[nodiscard]] bool take_one(Taken taken);
+  template <class Taken>
+  void take_from(std::size_t slot, const MPI_Status& status, Taken taken);
   void hear_recalls();
   void listen_again();
   void handle(int source, const std::byte* data, std::size_t bytes);
@@ -230,6 +243,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void on_retired(int source, const mpi_packet& p, const mpi_standing& last);
   [[nodiscard]] bool settle_transfers();
   [[nodiscard]] bool settle_outgoing();
+  void finish_outgoing();
 
   // faults
   void broadcast(const fault& f, const std::vector<int>& members);
@@ -287,7 +301,8 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   std::vector<std::size_t> following_{};  // bytes on their way to each rank that it may not have asked for yet
   std::vector<std::int64_t> credit_{};    // what short messages to each rank may still take
   std::vector<std::int64_t> owed_{};      // what those of each rank have given free here
-  std::vector<unasked> unasked_{};        // what follows a header whose communicator is gone here, or has failed
+  std::vector<prompt_answers> answers_{};
+  std::vector<unasked> unasked_{};  // what follows a header whose communicator is gone here, or has failed
   std::vector<int> finished_{};
   std::vector<MPI_Status> statuses_{};
 
@@ -334,5 +349,6 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
 #include <cohort/mpi/impl/memory.hpp>
 #include <cohort/mpi/impl/messages.hpp>
 #include <cohort/mpi/impl/native.hpp>
+#include <cohort/mpi/impl/prompt.hpp>
 #include <cohort/mpi/impl/transfers.hpp>
 #endif

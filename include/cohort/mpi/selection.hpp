@@ -6,54 +6,87 @@
 #include <cohort/mpi/endpoint.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace cohort::detail {
 
+using selection_rows = std::vector<collective::selection_row>;
+
+/// Up to here MPI sends without asking the receiver, over TCP: Open MPI as it is configured without a wish of the user's,
+/// of MPICH the UCX that carries it. Nothing depends on it but time.
+#ifdef OPEN_MPI
+inline constexpr std::size_t unasked_by_mpi = (std::size_t{64} << 10) - 128;
+#else
+inline constexpr std::size_t unasked_by_mpi = std::size_t{20} << 10;
+#endif
+
+/// The usual rows of an operation, for more than two ranks.
+inline void add_usual(selection_rows& rows, operation_kind kind) {
+  for (collective::selection_row row : collective::default_selection) {
+    row.min_ranks = std::max(row.min_ranks, 3);
+    if (row.operation == kind) rows.push_back(row);
+  }
+}
+
+/// Two ranks exchange whole vectors, which are behind their headers or follow them; halves where these are sent unasked,
+/// and the whole would not be.
+inline void add_all_reduce(selection_rows& rows) {
+  using enum collective::algorithm;
+  constexpr operation_kind kind = operation_kind::all_reduce;
+  rows.push_back({kind, 8192, 3, false, native});
+  add_usual(rows, kind);  // more than two ranks, and not MPI's to do
+  rows.push_back({kind, 524288, 2, true, circulant});
+  rows.push_back({kind, 524288, 2, false, native});
+  rows.push_back({kind, 524288, 2, false, halving_doubling});
+  rows.push_back({kind, 2 * unasked_by_mpi, 2, false, recursive_doubling});
+  rows.push_back({kind, unasked_by_mpi + 1, 2, true, circulant});
+  rows.push_back({kind, 0, 2, false, recursive_doubling});
+  rows.push_back({kind, 0, 1, false, native});
+}
+
+/// MPI_Ireduce of both libraries takes up to eight times as long as a schedule, but for two ranks and some lengths.
+inline void add_reduce(selection_rows& rows, bool checked) {
+  using enum collective::algorithm;
+  constexpr operation_kind kind = operation_kind::reduce;
+  add_usual(rows, kind);
+  rows.push_back({kind, std::size_t{40} << 10, 2, false, binomial});
+  if (!checked) rows.push_back({kind, (std::size_t{20} << 10) + 1, 2, false, native});
+}
+
+/// Of two ranks messages carry what is short: that takes no longer than MPI's blocking call, and what is longer has fewer
+/// copies by MPI. MPI's scans take several times as long as a message.
+inline void add_unchecked(selection_rows& rows, operation_kind kind) {
+  using enum operation_kind;
+  using collective::algorithm;
+  constexpr std::size_t long_block = (std::size_t{16} << 10) + 1;
+  const bool in_v = kind == gather_v || kind == scatter_v || kind == all_gather_v || kind == all_to_all_v;
+  rows.push_back({kind, 0, in_v ? 1 : 3, false, algorithm::native});  // in v, the size is not known to all
+  if (kind == scan || kind == exclusive_scan || kind == barrier) return;
+  rows.push_back({kind, kind == all_gather ? 2 * long_block : long_block, 1, false, algorithm::native});
+}
+
 /// With a check before each of MPI's own collectives these are worth while only for long vectors: the messages of a
-/// schedule carry the check themselves. Without one, MPI carries out what it is not slower at.
+/// schedule carry the check themselves. Without one, MPI carries out what it is not slower at (benchmarks/NOTES.md).
 [[nodiscard]] inline collective::selection_table mpi_selection(transport::native_check check) {
+  using enum operation_kind;
   using collective::algorithm;
   const bool checked = check == transport::native_check::always;
-  std::vector<collective::selection_row> rows;
+  constexpr std::size_t worth_a_check = 65536;
+  selection_rows rows;
   for (const collective::implementation& i : collective::native_implementations) {
-    const bool in_v = i.operation == operation_kind::gather_v || i.operation == operation_kind::scatter_v ||
-                      i.operation == operation_kind::all_gather_v || i.operation == operation_kind::all_to_all_v;
-    // Where ranks do not know each other's sizes, the size says nothing; and MPI's scans are linear.
-    const bool never =
-        checked && (in_v || i.operation == operation_kind::all_reduce || i.operation == operation_kind::barrier ||
-                    i.operation == operation_kind::scan || i.operation == operation_kind::exclusive_scan);
-    if (never) continue;
-    if (i.operation == operation_kind::all_reduce) {
-      // Unchecked, over the TCP of Open MPI 4.1 and MPICH 4.0: of two ranks a schedule over messages takes as long as
-      // MPI_Iallreduce or less but for some lengths, of more only where a vector is short (benchmarks/NOTES.md).
-      rows.push_back({i.operation, 8192, 3, false, algorithm::native});
-      for (collective::selection_row row : collective::default_selection) {  // more than two ranks, and not MPI's to do
-        row.min_ranks = std::max(row.min_ranks, 3);
-        if (row.operation == i.operation) rows.push_back(row);
-      }
-      rows.push_back({i.operation, 524288, 2, true, algorithm::circulant});
-      rows.push_back({i.operation, 524288, 2, false, algorithm::native});
-      rows.push_back({i.operation, 524288, 2, false, algorithm::halving_doubling});
-      rows.push_back({i.operation, 65536, 2, false, algorithm::recursive_doubling});
-      rows.push_back({i.operation, 8192, 1, false, algorithm::native});
-      continue;
+    const operation_kind kind = i.operation;
+    if (kind == reduce) {
+      add_reduce(rows, checked);
+    } else if (kind == reduce_scatter) {
+      rows.push_back({kind, 2097152, 3, false, algorithm::native});
+    } else if (kind == all_reduce && !checked) {
+      add_all_reduce(rows);
+    } else if (!checked) {
+      add_unchecked(rows, kind);
+    } else if (kind == broadcast || kind == gather || kind == scatter || kind == all_gather || kind == all_to_all) {
+      rows.push_back({kind, worth_a_check, 1, false, algorithm::native});
     }
-    if (i.operation == operation_kind::reduce) {
-      // MPI_Ireduce of both libraries takes up to eight times as long, but for two ranks and what MPI sends at once.
-      for (collective::selection_row row : collective::default_selection) {
-        row.min_ranks = std::max(row.min_ranks, 3);
-        if (row.operation == i.operation) rows.push_back(row);
-      }
-      rows.push_back({i.operation, 65536, 2, false, algorithm::binomial});
-      if (!checked) rows.push_back({i.operation, 16384, 2, false, algorithm::native});
-      continue;
-    }
-    if (i.operation == operation_kind::reduce_scatter) {
-      rows.push_back({i.operation, 2097152, 3, false, algorithm::native});
-      continue;
-    }
-    rows.push_back({i.operation, checked ? std::size_t{65536} : 0, 1, false, algorithm::native});
   }
   for (const collective::selection_row& row : collective::default_selection) rows.push_back(row);
   return collective::selection_table(rows, true);

@@ -22,6 +22,7 @@ concept message_transport = std::derived_from<T, engine> && requires(T& t, reque
 template <class T>
 concept prompt_transport = requires(T& t, const envelope& header, const piece& p, envelope& came) {
   { t.send_now(0, header, p) } -> std::same_as<bool>;
+  { t.push_out() } -> std::same_as<void>;
   { t.receive_now(0, header, p, came) } -> std::same_as<bool>;
 };
 

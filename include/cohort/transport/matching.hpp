@@ -18,6 +18,14 @@
 
 namespace cohort::transport {
 
+/// Whether a message may be taken by a receive that nobody has posted, into a buffer of `room` bytes.
+[[nodiscard]] inline bool may_take(const envelope& came, const envelope& expected, std::size_t room) noexcept {
+  if (came.tagged != expected.tagged || came.context != expected.context || came.sequence != expected.sequence)
+    return false;
+  return came.tagged ? came.call.type == expected.call.type && came.bytes <= room
+                     : came.call == expected.call && came.bytes == room;
+}
+
 /// A message that came before its receive was posted.
 struct early_message : detail::pooled_frame {
   early_message* previous = nullptr;

@@ -27,6 +27,9 @@ class sharing_engine : public engine {
 
   /// Sends a short message that can leave at once; its bytes may be reused. False: nothing was sent.
   [[nodiscard]] virtual bool send_now(int peer, const envelope& header, const piece& payload) = 0;
+  /// Sees to it that what was sent at once leaves also if this rank does nothing more for a while: who waits for
+  /// something next need not.
+  virtual void push_out() {}
   /// Receives a short message that is here, or comes within a moment, where nobody has asked for one before: one with
   /// this tag and type that has room, or of this very call of a collective. False: nothing was received, and what is
   /// here is left there.

@@ -32,6 +32,8 @@ bool pair_at_once::attempt(const Body& body) {
   g.note_entered(call_->sequence, call_->signature);
   try {
     if (!body()) return false;
+    // Who takes something has moved on what it gave by then.
+    if (!took_ && call_->begun.sent) static_cast<transport::sharing_engine&>(g.engine()).push_out();
   } catch (...) {
     call_->begun.failure = std::current_exception();
     return false;
@@ -50,6 +52,7 @@ COHORT_DECL bool pair_at_once::give(const std::byte* data, std::size_t bytes) {
 COHORT_DECL bool pair_at_once::take(std::byte* data, std::size_t bytes) {
   auto& transport = static_cast<transport::sharing_engine&>(call_->home->engine());
   transport::envelope came;
+  took_ = true;
   return transport.receive_now(call_->home->world_rank(other()), header(bytes), {data, bytes}, came);
 }
 

@@ -74,6 +74,7 @@ operation<Result> send(cohort::detail::ticket t, end what, Bytes kept) {
     kept.place_in(what);
     auto& transport = static_cast<Transport&>(g.engine());
     if (transport.send_now(g.world_rank(what.peer), header_of(g, t.signature, what), what.bytes)) {
+      transport.push_out();
       if constexpr (std::is_void_v<Result>) return operation<>::completed({});
       else return operation<Result>::completed(sent(what));
     }

@@ -16,7 +16,7 @@ namespace cohort::transport {
 namespace detail_mpi {
 
 // The library's version up to the patch level, and that of the messages below.
-inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 4;
+inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 5;
 
 [[nodiscard]] inline int rank_in(MPI_Comm comm) {
   int rank = 0;
@@ -71,6 +71,7 @@ COHORT_DECL mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
   following_.resize(static_cast<std::size_t>(size()), 0);
   credit_.resize(static_cast<std::size_t>(size()), static_cast<std::int64_t>(window));
   owed_.resize(static_cast<std::size_t>(size()), 0);
+  answers_.resize(static_cast<std::size_t>(size()));
   ring_.resize(slot_bytes * ring_size);
   arriving_.fill(MPI_REQUEST_NULL);
   for (std::size_t& slot : taken_) slot = taken_count_++;
@@ -156,16 +157,20 @@ COHORT_DECL bool mpi_endpoint::settle_outgoing() {
     int done = 0;
     detail::check_mpi(MPI_Test(&outgoing_.front().sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done == 0) break;
-    outgoing sent = std::move(outgoing_.front());
-    outgoing_.pop_front();
-    scratch().give_back(std::move(sent.buffer));
-    if (sent.owner != nullptr) {
-      sent.owner->place = nullptr;
-      complete(*sent.owner);
-    }
+    finish_outgoing();
     moved = true;
   }
   return moved;
+}
+
+/// MPI has sent the oldest.
+COHORT_DECL void mpi_endpoint::finish_outgoing() {
+  outgoing sent = std::move(outgoing_.front());
+  outgoing_.pop_front();
+  scratch().give_back(std::move(sent.buffer));
+  if (sent.owner == nullptr) return;
+  sent.owner->place = nullptr;
+  complete(*sent.owner);
 }
 
 COHORT_DECL void mpi_endpoint::sleep_until(clock::time_point until) {

@@ -19,20 +19,6 @@ COHORT_DECL peer_connection* mpi_endpoint::link_to(int peer) {
       .connection.get();
 }
 
-COHORT_DECL bool mpi_endpoint::send_now(int to, const envelope& header, const piece& payload) {
-  if (broken_ || !shares_memory_with(to) || has_retired(header.context, to)) return false;
-  peer_connection& c = *link_to(to);
-  return c.open() && c.send_now(header, payload);
-}
-
-COHORT_DECL bool mpi_endpoint::receive_now(int from, const envelope& expected, const piece& into, envelope& came) {
-  const shm_links::link& l = links_.to(from);
-  if (l.memory == nullptr || !l.connection->open() || !how_to_wait().looks_briefly()) return false;
-  if (!matcher_.idle(expected.context)) return false;
-  return how_to_wait().briefly([&l] { return l.memory->has_data(); }) &&
-         l.connection->receive_now(expected, into, came);
-}
-
 /// Reads what has come to this rank's socket: rings, which are connections, and what windows wait for.
 COHORT_DECL bool mpi_endpoint::take_letters() {
   const bool any = neighbours_->collect();

@@ -192,14 +192,18 @@ COHORT_DECL bool mpi_endpoint::take_one(Taken taken) {
   int there = 0;
   MPI_Status status{};
   detail::check_mpi(MPI_Test(&arriving_[slot], &there, &status), "MPI_Test");
-  if (there == 0) return false;
+  if (there != 0) take_from(slot, status, taken);
+  return there != 0;
+}
+
+template <class Taken>
+COHORT_DECL void mpi_endpoint::take_from(std::size_t slot, const MPI_Status& status, Taken taken) {
   int bytes = 0;
   detail::check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
   next_listening_ = (next_listening_ + 1) % ring_size;
   --listening_count_;
   taken(status.MPI_SOURCE, ring_.data() + slot * slot_bytes, static_cast<std::size_t>(std::max(bytes, 0)));
   taken_[taken_count_++] = slot;
-  return true;
 }
 
 /// What came while a buffer was waited for.

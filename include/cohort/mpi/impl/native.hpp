@@ -140,6 +140,7 @@ COHORT_DECL MPI_Comm mpi_endpoint::comm_to_start_on(const group& g) {
   // Now and then a frame, whose turns hear what else others have to say.
   constexpr unsigned starts_a_turn = 64;
   if (check_ != native_check::never || broken_ || ++starts_ % starts_a_turn == 0) return MPI_COMM_NULL;
+  if (!outgoing_.empty()) push_out();
   if (!issued_.empty() || !transfers_.empty() || !outgoing_.empty() || !matcher_.nothing_early()) return MPI_COMM_NULL;
   const auto line = natives_.find(g.context());
   return line == natives_.end() || line->second.first != nullptr ? MPI_COMM_NULL : line->second.comm;

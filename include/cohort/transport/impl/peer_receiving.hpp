@@ -9,11 +9,8 @@ namespace cohort::transport {
 /// Whether the frame is the message that is expected, and fits, and all of it is among the `there` bytes.
 inline bool peer_connection::can_be_taken(const frame& f, std::size_t there, const envelope& expected,
                                           const piece& into) {
-  const envelope& h = f.header;
-  if (f.kind != frame_kind::message || h.tagged != expected.tagged || h.context != expected.context) return false;
-  if (h.sequence != expected.sequence || h.bytes > there - frame::size) return false;
-  return h.tagged ? h.call.type == expected.call.type && h.bytes <= into.bytes
-                  : h.call == expected.call && h.bytes == into.bytes;
+  return f.kind == frame_kind::message && f.header.bytes <= there - frame::size &&
+         may_take(f.header, expected, into.bytes);
 }
 
 inline void peer_connection::note_taken(const frame& f, envelope& came) {

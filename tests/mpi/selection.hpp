@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+// What carries out which call over MPI: a part of semantics.cpp.
+#pragma once
+
+#include "parts.hpp"
+
+#include <cohort/mpi/selection.hpp>
+
+#include <cstddef>
+
+namespace mpi_test {
+
+/// What MPI cannot carry out goes as it would without MPI; between two ranks also by what is fastest over it.
+inline task<> selection(world_type) {
+  using cohort::collective::algorithm;
+  using enum cohort::operation_kind;
+  const auto over_mpi = cohort::detail::mpi_selection(cohort::transport::native_check::never);
+  for (int i = 0; i < 48; ++i) {
+    const auto kind = i % 3 == 0 ? all_reduce : i % 3 == 1 ? reduce : reduce_scatter;
+    const int ranks = 2 + i / 6;
+    for (std::size_t bytes = 8; bytes <= std::size_t{64} << 20; bytes *= 2) {
+      const auto usual = cohort::collective::selection_table{}.choose(kind, bytes, ranks, i % 2 == 0, {false});
+      const bool of_two = kind == all_reduce && ranks == 2 && bytes < 524288;
+      const bool halves =
+          i % 2 == 0 && bytes > cohort::detail::unasked_by_mpi && bytes < 2 * cohort::detail::unasked_by_mpi;
+      const algorithm wanted = !of_two ? usual : halves ? algorithm::circulant : algorithm::recursive_doubling;
+      expect(over_mpi.choose(kind, bytes, ranks, i % 2 == 0, {false}) == wanted,
+             "the usual algorithm where MPI has none");
+    }
+  }
+  expect(over_mpi.choose(all_reduce, 1 << 20, 4, true) == algorithm::native, "MPI's own of four ranks");
+  for (const auto kind : {barrier, broadcast, reduce, gather, scatter, all_gather, all_to_all, reduce_scatter, scan}) {
+    const algorithm of_two = over_mpi.choose(kind, 8, 2, true);
+    expect(cohort::collective::is_one_message(kind, of_two), "a message where two ranks need no more");
+  }
+  expect(over_mpi.choose(broadcast, 20000, 2, true) == algorithm::native, "MPI's own of a longer vector");
+  expect(over_mpi.choose(all_gather, 20000, 2, true) != algorithm::native, "messages of two blocks that are shorter");
+  expect(over_mpi.choose(broadcast, 8, 3, true) == algorithm::native, "MPI's own of three ranks");
+  expect(over_mpi.choose(all_gather_v, 0, 2, true) == algorithm::native, "MPI's own where sizes differ");
+  expect(over_mpi.choose(scan, 1 << 20, 2, true) == algorithm::recursive_doubling, "no long scan of MPI's");
+  expect(over_mpi.choose(reduce, 1 << 20, 4, true) == algorithm::circulant, "none of MPI's own reduces of four ranks");
+  co_return;
+}
+
+}  // namespace mpi_test
