@@ -67,6 +67,8 @@ build openmpi "$here/peers/mpi.cpp" mpicxx.openmpi
 build mpich "$here/peers/mpi.cpp" mpicxx.mpich
 build openmpi_requests "$here/peers/mpi.cpp" mpicxx.openmpi -DMEASURE_REQUESTS
 build mpich_requests "$here/peers/mpi.cpp" mpicxx.mpich -DMEASURE_REQUESTS
+build bare_openmpi "$here/peers/bare_mpi.cpp" mpicxx.openmpi
+build bare_mpich "$here/peers/bare_mpi.cpp" mpicxx.mpich
 build cohort_openmpi "$here/peers/cohort.cpp" mpicxx.openmpi -DCOHORT_OVER_MPI
 build cohort_mpich "$here/peers/cohort.cpp" mpicxx.mpich -DCOHORT_OVER_MPI
 if [ -e /usr/include/gloo/context.h ]; then

@@ -19,7 +19,7 @@ ALL_REDUCE_SIZES = [8, 64, 512, 4096, 16384, 65536, 262144, 1048576, 2097152, 41
 OTHER_SIZES = [8, 65536, 4194304]
 P2P_SIZES = [8, 4096, 65536, 1048576, 4194304]
 PEERS = ["cohort_registered", "bare", "bare_single", "bare_registered", "openmpi", "mpich", "gloo", "openmpi_requests",
-         "mpich_requests", "cohort_openmpi", "cohort_mpich"]
+         "mpich_requests", "bare_openmpi", "bare_mpich", "cohort_openmpi", "cohort_mpich"]
 UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -82,6 +82,8 @@ def start_jobs(options, ranks, transport):
     running = {}
     for library in ["cohort"] + options.peers:
         if library.endswith(("_registered", "_single")) and transport != "shm":
+            continue
+        if library in ("bare_openmpi", "bare_mpich") and (transport, ranks) != ("tcp", 2):
             continue
         program = os.path.join(options.bin, jobs.LIBRARIES[library].get("program", library))
         if not os.path.exists(program):

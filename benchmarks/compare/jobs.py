@@ -61,6 +61,8 @@ for mpi in ("openmpi", "mpich"):
     LIBRARIES["cohort_" + mpi] = over
     # MPI's calls that return at once: the ones that an operation of cohort's stands beside.
     LIBRARIES[mpi + "_requests"] = LIBRARIES[mpi]
+    # Nothing but its messages, each behind a header.
+    LIBRARIES["bare_" + mpi] = LIBRARIES[mpi]
 
 
 class Job:

@@ -8,10 +8,11 @@ import subprocess
 import time
 
 LIBRARIES = ["cohort", "cohort_registered", "bare", "bare_single", "bare_registered", "openmpi", "mpich", "gloo",
-             "openmpi_requests", "mpich_requests", "cohort_openmpi", "cohort_mpich"]
+             "openmpi_requests", "mpich_requests", "bare_openmpi", "bare_mpich", "cohort_openmpi", "cohort_mpich"]
 TITLES = {"cohort": "cohort", "cohort_registered": "registered", "bare": "bare", "bare_single": "bare, one copy",
           "bare_registered": "bare, reg.", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
-          "openmpi_requests": "Open MPI, I", "mpich_requests": "MPICH, I", "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
+          "openmpi_requests": "Open MPI, I", "mpich_requests": "MPICH, I",
+          "bare_openmpi": "bare, Open MPI", "bare_mpich": "bare, MPICH", "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
 
 
 def size_text(count):
@@ -134,7 +135,8 @@ def markdown(options, rows, limits, trouble, seconds, about, aims):
             "(`COHORT_MPI_CHECK=never`); in the tables of shared memory its collectives go through memory of cohort's own and "
             "only its messages through MPI, in those of TCP all of it through MPI. The last column is its time over that of the same calls of MPI alone. `I` is MPI by "
             "the calls that return at once (MPI_Iallreduce, MPI_Isend and so on) and MPI_Test until they have ended, which is "
-            "what an operation of cohort's replaces; MPI's blocking calls are often faster than its own of this kind.", ""]
+            "what an operation of cohort's replaces; MPI's blocking calls are often faster than its own of this kind. `bare, Open "
+            "MPI` and so on is no library over MPI's messages, each behind a header (peers/bare_mpi.cpp, two ranks over TCP).", ""]
     out += aims
     for transport, ranks in dict.fromkeys((r["transport"], r["ranks"]) for r in rows):
         out += [f"## {'Shared memory' if transport == 'shm' else 'Loopback TCP'}, {ranks} ranks", "",

@@ -30,7 +30,7 @@ operation<> all_reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const
   }
   whole_vector all{bytes_of(out), count, sizeof(T)};
   algorithm how = c.signature().algorithm;
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     // Where the inputs can be read from where they are, they need not be copied to the output first.
     if (how == algorithm::shared_memory && combine.prepare == nullptr) {
       const std::size_t bytes = count * sizeof(T);
@@ -51,7 +51,7 @@ operation<> all_reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const
 
 template <transport::message_transport Transport, class T, class Op>
 operation<> all_reduce(cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
     if (reduce_at_once(t, bytes_of(in), bytes_of(out), count, combine, -1)) return operation<>::completed({});
   }
@@ -79,7 +79,7 @@ operation<T> all_reduce_value_in_frame([[maybe_unused]] cohort::detail::ticket t
 
 template <transport::message_transport Transport, class T, class Op>
 operation<T> all_reduce_value(cohort::detail::ticket t, T value, Op op) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
     T result = value;
     if (reduce_at_once(t, bytes_of(&value), bytes_of(&result), 1, combine, -1)) {

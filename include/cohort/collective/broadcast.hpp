@@ -25,7 +25,7 @@ operation<T> broadcast_value_in_frame([[maybe_unused]] cohort::detail::ticket t,
 
 template <transport::message_transport Transport, class T>
 operation<T> broadcast_value(cohort::detail::ticket t, T value) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     T result = value;
     if (broadcast_at_once(t, bytes_of(&result), sizeof(T))) {
       return operation<T>::completed(std::move(result));

@@ -45,7 +45,7 @@ operation<> reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* 
     }
   }
   algorithm how = c.signature().algorithm;
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     // Nothing is combined but in the window and on the root: the inputs are read from where they are.
     if (how == algorithm::shared_memory && combine.prepare == nullptr) {
       const std::size_t bytes = count * sizeof(T);
@@ -66,7 +66,7 @@ operation<> reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* 
 
 template <transport::message_transport Transport, class T, class Op>
 operation<> reduce(cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
     const int root = t.signature.root;
     if (reduce_at_once(t, bytes_of(in), bytes_of(out), count, combine, root)) return operation<>::completed({});

@@ -53,7 +53,7 @@ operation<> reduce_scatter_in_frame([[maybe_unused]] cohort::detail::ticket t, l
 template <transport::message_transport Transport, class T, class Op>
 operation<> reduce_scatter(cohort::detail::ticket t, const layout& in, const layout& out, std::size_t longest, Op op,
                            block_table& keep) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
     if (reduce_scatter_at_once(t, in, out, longest, combine)) return operation<>::completed({});
   }

@@ -11,6 +11,7 @@
 #include <cohort/detail/byte_buffer.hpp>
 #include <cohort/detail/reducer.hpp>
 #include <cohort/transport/channel.hpp>
+#include <cohort/transport/sharing_engine.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -210,7 +211,7 @@ class round_plan {
   template <class Channel>
   [[nodiscard]] std::size_t send_short(const Channel& ch) {
     std::size_t gone = 0;
-    if constexpr (transport::prompt_transport<typename Channel::transport_type>) {
+    if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
       if (ch.current().home().failure()) return 0;
       for (transfer& t : transfers_) {
         if (t.what != kind::send) continue;

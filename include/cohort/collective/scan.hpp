@@ -25,7 +25,7 @@ operation<> scan_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* in
   const transport::channel<Transport> ch(c);
   const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
   algorithm how = c.signature().algorithm;
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     // Where the inputs can be read from where they are, they need not be copied to the output first.
     if (how == algorithm::shared_memory && combine.prepare == nullptr) {
       if (co_await scan_shared(ch, bytes_of(in), bytes_of(out), count, combine)) {
@@ -50,7 +50,7 @@ operation<> scan_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* in
 
 template <transport::message_transport Transport, class T, class Op>
 operation<> scan(cohort::detail::ticket t, const T* in, T* out, std::size_t count, Op op) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
     if (scan_at_once(t, bytes_of(in), bytes_of(out), count, combine)) return operation<>::completed({});
   }
@@ -93,7 +93,7 @@ task<> exclusive_scan_by(const Channel& ch, std::byte* in, std::byte* out, std::
       return library::exclusive_scan(ch.current(), in, out, count, op);
     }
   }
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
+  if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
     if (ch.current().signature().algorithm == algorithm::shared_memory) {
       return exclusive_scan_shared(ch, in, out, count, op);
     }

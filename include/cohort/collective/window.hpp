@@ -11,14 +11,9 @@
 #include <cohort/task.hpp>
 #include <cohort/transport/sharing_engine.hpp>
 
-#include <concepts>
 #include <cstddef>
 
 namespace cohort::collective {
-
-/// A transport whose ranks may share memory.
-template <class Transport>
-concept sharing_transport = std::derived_from<Transport, transport::sharing_engine>;
 
 /// The algorithm by messages for a call that was to be carried out in a window which could not be opened.
 [[nodiscard]] algorithm without_window(const call& c, std::size_t bytes, bool commutative);

@@ -38,7 +38,7 @@ class memory_calls {
     if (elements.empty()) {
       throw error(errc::invalid_argument, "register_memory: the buffer has no elements: expected at least one");
     }
-    if constexpr (collective::sharing_transport<typename Backend::transport_type>) {
+    if constexpr (transport::sharing_transport<typename Backend::transport_type>) {
       if (auto engine = shared()) {
         auto* const data = reinterpret_cast<std::byte*>(elements.data());
         return registration::of_pages(std::move(engine), data, elements.size_bytes());
@@ -58,7 +58,7 @@ class memory_calls {
     }
     transport::shared_segment memory = transport::shared_segment::create(count * sizeof(T));
     registration registered;
-    if constexpr (collective::sharing_transport<typename Backend::transport_type>) {
+    if constexpr (transport::sharing_transport<typename Backend::transport_type>) {
       if (auto engine = shared()) registered = registration::of_segment(std::move(engine), memory);
     }
     memory.close_descriptor();

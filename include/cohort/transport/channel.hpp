@@ -18,14 +18,6 @@ concept message_transport = std::derived_from<T, engine> && requires(T& t, reque
   { t.start(r) } -> std::same_as<void>;
 };
 
-/// One that can carry a short message where it is asked to, without a request.
-template <class T>
-concept prompt_transport = requires(T& t, const envelope& header, const piece& p, envelope& came) {
-  { t.send_now(0, header, p) } -> std::same_as<bool>;
-  { t.push_out() } -> std::same_as<void>;
-  { t.receive_now(0, header, p, came) } -> std::same_as<bool>;
-};
-
 /// Suspends until every request of a set is complete; throws what the communicator failed with.
 class transfers_done {
  public:

@@ -7,6 +7,7 @@
 #include <cohort/transport/engine.hpp>
 #include <cohort/transport/shm/flag_wait.hpp>
 
+#include <concepts>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,6 +66,10 @@ class sharing_engine : public engine {
  private:
   bool crowded_ = false;
 };
+
+/// A transport whose ranks may share memory, and which carries a short message where it is asked to, without a request.
+template <class Transport>
+concept sharing_transport = std::derived_from<Transport, sharing_engine>;
 
 }  // namespace cohort::transport
 

@@ -36,7 +36,7 @@ template <class Channel>
 task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
   const int p = ch.size();
   const int r = ch.rank();
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
+  if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) return all_gather_shared(ch, where);
     if (how == algorithm::hierarchical) return all_gather_on_hosts(ch, where);
   }
@@ -75,7 +75,7 @@ operation<> all_gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layou
 
 template <transport::message_transport Transport>
 operation<> all_gather(cohort::detail::ticket t, const layout& in, const layout& out, block_table& keep) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     short_move m = short_move::between(in, out, in.bytes(0, 1));
     m.out_by_rank = true;
     const auto make = [&](const layouts& where) { return all_gather_move(where, t.home->rank()); };

@@ -17,7 +17,7 @@ template <class Channel, class Vector>
 task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::detail::reducer& op, bool* finished) {
   const int p = ch.size();
   const int r = ch.rank();
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
+  if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) return all_reduce_shared(ch, v, op, finished);
     if (how == algorithm::hierarchical) return all_reduce_on_hosts(ch, v, v.cut(1).bytes(0, 1), op);
   }

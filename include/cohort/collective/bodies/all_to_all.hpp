@@ -35,7 +35,7 @@ template <class Channel>
 task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
+  if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) return all_to_all_shared(ch, where, block_bytes);
   }
   if constexpr (transport::native_all_to_all<typename Channel::transport_type>) {
@@ -68,7 +68,7 @@ operation<> all_to_all_in_frame([[maybe_unused]] cohort::detail::ticket t, layou
 template <transport::message_transport Transport>
 operation<> all_to_all(cohort::detail::ticket t, const layout& in, const layout& out, std::size_t block_bytes,
                        block_table& keep) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     short_move m = short_move::between(in, out, block_bytes);
     m.in_by_rank = m.out_by_rank = true;
     const auto make = [&](const layouts& where) { return all_to_all_move(t.signature, where, block_bytes); };

@@ -18,7 +18,7 @@ operation<> barrier_in_frame([[maybe_unused]] cohort::detail::ticket t) {
   call& c = co_await current_call{};
   const transport::channel<Transport> ch(c);
   const layouts nothing;
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     if (c.signature().algorithm == algorithm::shared_memory) {
       const bool done = co_await move_in_window(ch, window_move{});
       if (!done) co_await execute(ch, dissemination_barrier{ch.size(), ch.rank()}, nothing, nullptr);
@@ -44,7 +44,7 @@ operation<> barrier_in_frame([[maybe_unused]] cohort::detail::ticket t) {
 
 template <transport::message_transport Transport>
 operation<> barrier(cohort::detail::ticket t) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     if (barrier_at_once(t)) return operation<>::completed({});
   }
   native_start<Transport> now(t);

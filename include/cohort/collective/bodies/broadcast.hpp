@@ -31,7 +31,7 @@ task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data,
   }
   const int segments = pipeline_segments(how, count * element_bytes, p);
   whole_vector v{data, count, element_bytes};
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
+  if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) return broadcast_shared(ch, root, v);
     if (how == algorithm::hierarchical) return broadcast_on_hosts(ch, root, v);
   }
@@ -62,7 +62,7 @@ operation<> broadcast_in_frame([[maybe_unused]] cohort::detail::ticket t, std::b
 
 template <transport::message_transport Transport>
 operation<> broadcast(cohort::detail::ticket t, std::byte* data, std::size_t count, std::size_t element_bytes) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     if (broadcast_at_once(t, data, count * element_bytes)) return operation<>::completed({});
   }
   native_start<Transport> now(t);

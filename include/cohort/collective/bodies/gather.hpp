@@ -43,7 +43,7 @@ template <class Channel>
 task<> gather_by(const Channel& ch, algorithm how, int root, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
+  if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) return gather_shared(ch, root, where, block_bytes);
   }
   if constexpr (transport::native_gather<typename Channel::transport_type>) {
@@ -76,7 +76,7 @@ operation<> gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layout in
 template <transport::message_transport Transport>
 operation<> gather(cohort::detail::ticket t, const layout& in, const layout& out, std::size_t block_bytes,
                    block_table& keep) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     short_move m = short_move::between(in, out, block_bytes);
     m.out_by_rank = true;
     m.taker = t.signature.root;

@@ -22,7 +22,7 @@ task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, st
   const int p = ch.size();
   const int r = ch.rank();
   whole_vector v{data, count, op.element_bytes};
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
+  if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) return reduce_shared(ch, root, data, count, op, finished);
     if (how == algorithm::hierarchical) return reduce_on_hosts(ch, root, v, op);
   }

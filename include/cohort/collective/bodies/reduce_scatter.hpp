@@ -39,7 +39,7 @@ task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
                          detail::short_vector<std::size_t> offsets, const cohort::detail::reducer& op) {
   const int p = ch.size();
   const int r = ch.rank();
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
+  if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) return reduce_scatter_shared(ch, where, std::move(offsets), op);
     if (how == algorithm::hierarchical) {
       const two_level_reduce_scatter steps{columns{hosts_of(ch), r}};

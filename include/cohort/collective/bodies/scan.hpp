@@ -38,7 +38,7 @@ task<> scan_in_place(const Channel& ch, whole_vector& all, const cohort::detail:
 
 template <class Channel>
 task<> scan_by(const Channel& ch, algorithm how, whole_vector& all, const cohort::detail::reducer& op) {
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
+  if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) return scan_in_place(ch, all, op);
   }
   return scan_by_messages(ch, how, all, op);

@@ -36,7 +36,7 @@ template <class Channel>
 task<> scatter_by(const Channel& ch, algorithm how, int root, const layouts& where, std::size_t block_bytes) {
   const int p = ch.size();
   const int r = ch.rank();
-  if constexpr (sharing_transport<typename Channel::transport_type>) {
+  if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
     if (how == algorithm::shared_memory) return scatter_shared(ch, root, where, block_bytes);
   }
   if constexpr (transport::native_scatter<typename Channel::transport_type>) {
@@ -69,7 +69,7 @@ operation<> scatter_in_frame([[maybe_unused]] cohort::detail::ticket t, layout i
 template <transport::message_transport Transport>
 operation<> scatter(cohort::detail::ticket t, const layout& in, const layout& out, std::size_t block_bytes,
                     block_table& keep) {
-  if constexpr (sharing_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     short_move m = short_move::between(in, out, block_bytes);
     m.in_by_rank = true;
     m.giver = t.signature.root;

@@ -5,6 +5,7 @@
 #include <cohort/collective/body.hpp>
 #include <cohort/messages/transfer.hpp>
 #include <cohort/transport/channel.hpp>
+#include <cohort/transport/sharing_engine.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -69,7 +70,7 @@ operation<Result> send_in_frame([[maybe_unused]] cohort::detail::ticket t, end w
 
 template <transport::message_transport Transport, class Result, class Bytes>
 operation<Result> send(cohort::detail::ticket t, end what, Bytes kept) {
-  if constexpr (transport::prompt_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     const group& g = *t.home;
     kept.place_in(what);
     auto& transport = static_cast<Transport&>(g.engine());
@@ -123,7 +124,7 @@ operation<received> receive_in_frame([[maybe_unused]] cohort::detail::ticket t, 
 
 template <transport::message_transport Transport>
 operation<received> receive(cohort::detail::ticket t, const end& what) {
-  if constexpr (transport::prompt_transport<Transport>) {
+  if constexpr (transport::sharing_transport<Transport>) {
     const group& g = *t.home;
     if (what.peer >= 0 && !what.any_tag && what.room.grow == nullptr && !t.chosen.stop.stop_possible()) {
       auto& transport = static_cast<Transport&>(g.engine());
