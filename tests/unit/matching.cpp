@@ -127,6 +127,30 @@ TEST_CASE("matching: what is withdrawn, discarded and forgotten is not found aga
   CHECK(m.take_early(receive(5, 1, true)) != nullptr);
 }
 
+TEST_CASE("matching: messages of many collectives ahead, in any order, of which one sender's are discarded") {
+  matcher m;
+  constexpr std::uint32_t ahead = 3000;
+  for (std::uint32_t n = 0; n < ahead; ++n) {
+    const std::uint32_t number = 0U - ahead / 2 + n;  // on both sides of where they begin again
+    for (const int source : {4, 5, 4}) m.keep(early(message(source, number, false, n)));
+    m.keep(early(message(5, number, false, ahead + n)));
+  }
+  m.discard_if([](const early_message& e) { return e.header.source == 4; });
+  CHECK_FALSE(m.nothing_early());
+  for (std::uint32_t i = 0; i < ahead; ++i) {
+    const std::uint32_t n = i * 7 % ahead;
+    const std::uint32_t number = 0U - ahead / 2 + n;
+    CHECK(m.take_early(receive(4, number, false)) == nullptr);
+    for (const std::uint64_t bytes : {n, ahead + n}) {
+      const auto found = m.take_early(receive(5, number, false));
+      REQUIRE(found != nullptr);
+      CHECK(found->header.bytes == bytes);
+    }
+    CHECK(m.take_early(receive(5, number, false)) == nullptr);
+  }
+  CHECK(m.nothing_early());
+}
+
 TEST_CASE("matching: an early message of another call under the same number is found before it is asked for") {
   matcher m;
   signature mine;
@@ -149,6 +173,8 @@ TEST_CASE("matching: random messages and receives pair up as they do in a list")
     std::list<std::pair<envelope, std::uint64_t>> model_early;
     std::list<request*> model_posted;
     std::uint64_t number = 1;
+    // Few numbers, which are asked for; or many, of which most are not.
+    const unsigned numbers = run % 2 == 0 ? 3 : 80;
     const auto fits = [](const envelope& e, const request& r) {
       if (e.context != r.header.context || e.tagged != r.header.tagged) return false;
       if (r.peer >= 0 && r.peer != e.source) return false;
@@ -158,8 +184,8 @@ TEST_CASE("matching: random messages and receives pair up as they do in a list")
       const bool tagged = random() % 3 != 0;
       const std::uint64_t context = random() % 2;
       if (random() % 2 == 0) {
-        const envelope e = message(static_cast<int>(random() % 3), static_cast<std::uint32_t>(random() % 3), tagged,
-                                   number++, context);
+        const envelope e = message(static_cast<int>(random() % 3), static_cast<std::uint32_t>(random() % numbers),
+                                   tagged, number++, context);
         const auto expected =
             std::find_if(model_posted.begin(), model_posted.end(), [&](const request* r) { return fits(e, *r); });
         request* const found = m.take_posted(e);
@@ -173,7 +199,7 @@ TEST_CASE("matching: random messages and receives pair up as they do in a list")
       } else {
         const bool any = tagged && random() % 4 == 0;
         const int peer = tagged && random() % 4 == 0 ? -1 : static_cast<int>(random() % 3);
-        receives.push_back(receive(peer, static_cast<std::uint32_t>(random() % 3), tagged, any, context));
+        receives.push_back(receive(peer, static_cast<std::uint32_t>(random() % numbers), tagged, any, context));
         request& r = receives.back();
         const auto expected = std::find_if(model_early.begin(), model_early.end(),
                                            [&](const auto& known) { return fits(known.first, r); });

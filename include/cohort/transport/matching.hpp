@@ -3,9 +3,8 @@
 // Used by every transport; a collective is matched by its number, a tagged message by source and tag.
 #pragma once
 
-#include <cohort/detail/byte_buffer.hpp>
-#include <cohort/detail/frame_pool.hpp>
 #include <cohort/transport/call.hpp>
+#include <cohort/transport/early_messages.hpp>
 #include <cohort/transport/request.hpp>
 
 #include <cstdint>
@@ -26,26 +25,12 @@ namespace cohort::transport {
                      : came.call == expected.call && came.bytes == room;
 }
 
-/// A message that came before its receive was posted.
-struct early_message : detail::pooled_frame {
-  early_message* previous = nullptr;
-  early_message* next = nullptr;
-  envelope header{};
-  detail::byte_buffer payload{};  ///< the bytes, when they came along
-  std::size_t arrived = 0;        ///< how many of them are here
-  request* sender = nullptr;      ///< in this process: the send that waits to be matched
-  void* origin = nullptr;         ///< elsewhere: the connection to ask for the bytes
-  std::uint64_t ticket = 0;       ///< and their number there
-};
-
 class matcher {
  public:
   matcher() = default;
   matcher(const matcher&) = delete;
   matcher& operator=(const matcher&) = delete;
-  ~matcher() {
-    for (auto& [context, q] : queues_) clear(q);
-  }
+  ~matcher() = default;
 
   /// Takes the oldest posted receive that this message belongs to; null if there is none yet.
   [[nodiscard]] request* take_posted(const envelope& message) {
@@ -71,22 +56,15 @@ class matcher {
     return nullptr;
   }
   /// The oldest early message that this probe asks for; null if there is none yet.
-  [[nodiscard]] const early_message* find_early(const request& probe) {
-    for (const early_message* m = of(probe.header.context).first_early; m != nullptr; m = m->next) {
-      if (matches(m->header, probe)) return m;
-    }
-    return nullptr;
-  }
+  [[nodiscard]] const early_message* find_early(const request& probe) { return find(of(probe.header.context), probe); }
 
   /// Takes the oldest early message that this receive asks for; null if there is none yet.
   [[nodiscard]] std::unique_ptr<early_message> take_early(const request& receive) {
     queues& q = of(receive.header.context);
-    for (early_message* m = q.first_early; m != nullptr; m = m->next) {
-      if (!matches(m->header, receive)) continue;
-      unlink(q, *m);
-      return std::unique_ptr<early_message>(m);
-    }
-    return nullptr;
+    early_message* const m = find(q, receive);
+    if (m == nullptr) return nullptr;
+    --early_;
+    return q.early.take(*m);
   }
 
   void post(request& receive) {
@@ -99,24 +77,19 @@ class matcher {
   }
 
   early_message& keep(std::unique_ptr<early_message> message) {
-    early_message* const m = message.release();
-    queues& q = of(m->header.context);
-    m->previous = q.last_early;
-    m->next = nullptr;
-    (q.last_early != nullptr ? q.last_early->next : q.first_early) = m;
-    q.last_early = m;
+    early_message& m = of(message->header.context).early.keep(std::move(message));
     ++early_;
-    return *m;
+    return m;
   }
 
   /// A send of this process that is withdrawn before it was matched.
   void discard_sender(const request& send) {
-    drop_if(of(send.header.context), [&send](const early_message& m) { return m.sender == &send; });
+    early_ -= of(send.header.context).early.discard_if([&send](const early_message& m) { return m.sender == &send; });
   }
   /// Everything that a lost connection announced and cannot deliver any more.
   template <class Drop>
   void discard_if(Drop drop) {
-    for (auto& [context, q] : queues_) drop_if(q, drop);
+    for (auto& [context, q] : queues_) early_ -= q.early.discard_if(drop);
   }
   /// Whether a receive of this communicator waits for this peer and no other; -1: for any of them.
   [[nodiscard]] bool awaits(std::uint64_t context, int peer, bool tagged_only) {
@@ -130,8 +103,10 @@ class matcher {
   void forget(std::uint64_t context, Dropped dropped) {
     const auto at = queues_.find(context);
     if (at == queues_.end()) return;
-    for (const early_message* m = at->second.first_early; m != nullptr; m = m->next) dropped(*m);
-    clear(at->second);
+    early_ -= at->second.early.discard_if([&dropped](const early_message& m) {
+      dropped(m);
+      return true;
+    });
     queues_.erase(at);
     cached_ = nullptr;
   }
@@ -142,19 +117,15 @@ class matcher {
   [[nodiscard]] bool idle(std::uint64_t context) { return early_ == 0 && of(context).posted.empty(); }
   /// An early message for this collective that says that its sender called something else.
   [[nodiscard]] const early_message* conflicting(std::uint64_t context, std::int64_t sequence, const signature& mine) {
-    for (early_message* m = of(context).first_early; m != nullptr; m = m->next) {
-      if (!m->header.tagged && m->header.sequence == static_cast<std::uint32_t>(sequence) && m->header.call != mine) {
-        return m;
-      }
-    }
-    return nullptr;
+    const auto number = static_cast<std::uint32_t>(sequence);
+    return of(context).early.find(
+        false, number, [&](const early_message& m) { return m.header.sequence == number && m.header.call != mine; });
   }
 
  private:
   struct queues {
     request_list posted{};
-    early_message* first_early = nullptr;
-    early_message* last_early = nullptr;
+    early_messages early{};
   };
 
   static bool matches(const envelope& message, const request& r) noexcept {
@@ -163,31 +134,16 @@ class matcher {
     return (message.tagged && r.any_tag) || message.sequence == r.header.sequence;
   }
 
+  [[nodiscard]] static early_message* find(const queues& q, const request& r) {
+    return q.early.find(r.header.tagged, r.header.sequence,
+                        [&r](const early_message& m) { return matches(m.header, r); });
+  }
+
   queues& of(std::uint64_t context) {
     if (cached_ != nullptr && cached_context_ == context) return *cached_;
     cached_ = &queues_[context];
     cached_context_ = context;
     return *cached_;
-  }
-  void unlink(queues& q, early_message& m) noexcept {
-    --early_;
-    (m.previous != nullptr ? m.previous->next : q.first_early) = m.next;
-    (m.next != nullptr ? m.next->previous : q.last_early) = m.previous;
-    m.previous = m.next = nullptr;
-  }
-  template <class Drop>
-  void drop_if(queues& q, Drop drop) {
-    for (early_message* m = q.first_early; m != nullptr;) {
-      early_message* const following = m->next;
-      if (drop(*m)) {
-        unlink(q, *m);
-        delete m;
-      }
-      m = following;
-    }
-  }
-  void clear(queues& q) noexcept {
-    drop_if(q, [](const early_message&) { return true; });
   }
 
   std::unordered_map<std::uint64_t, queues> queues_{};
