@@ -73,6 +73,37 @@ TEST_CASE("every collective has a default algorithm that exists and that suits t
   }
 }
 
+TEST_CASE("ranks that share fewer cores send fewer and longer messages, for longer") {
+  const means crowd{true, false, false, true};
+  const means room{};
+  const auto chosen = [](operation_kind kind, std::size_t bytes, int ranks, bool commutative, const means& usable) {
+    return table.choose(kind, bytes, ranks, commutative, usable);
+  };
+  using enum algorithm;
+  for (const int ranks : {3, 4, 8}) {
+    for (const std::size_t bytes : {65536U, 524287U}) {
+      CHECK(chosen(operation_kind::broadcast, bytes, ranks, true, crowd) == binomial);
+      CHECK(chosen(operation_kind::broadcast, bytes, ranks, true, room) == circulant);
+    }
+    CHECK(chosen(operation_kind::broadcast, 524288, ranks, true, crowd) == circulant);
+    for (const std::size_t bytes : {32768U, 65535U}) {
+      CHECK(chosen(operation_kind::all_reduce, bytes, ranks, true, crowd) == recursive_doubling);
+      CHECK(chosen(operation_kind::all_reduce, bytes, ranks, false, crowd) == recursive_doubling);
+      CHECK(chosen(operation_kind::all_reduce, bytes, ranks, true, room) == circulant);
+    }
+    CHECK(chosen(operation_kind::all_reduce, 65536, ranks, true, crowd) == circulant);
+    CHECK(chosen(operation_kind::scan, 8, ranks, true, crowd) == chain);
+    CHECK(chosen(operation_kind::scan, 8, ranks, true, room) == recursive_doubling);
+  }
+  CHECK(chosen(operation_kind::all_reduce, 65536, 4, false, crowd) == halving_doubling);
+  // Two ranks have nothing to choose between by that.
+  for (const operation_kind kind : {operation_kind::broadcast, operation_kind::all_reduce, operation_kind::scan}) {
+    for (const std::size_t bytes : {8U, 65536U, 1U << 20}) {
+      CHECK(chosen(kind, bytes, 2, true, crowd) == chosen(kind, bytes, 2, true, room));
+    }
+  }
+}
+
 TEST_CASE("point to point operations have nothing to choose") {
   CHECK_THROWS_WITH_AS(static_cast<void>(table.choose(operation_kind::send, 8, 2, true)),
                        "no algorithm is listed for send", cohort::error);

@@ -42,11 +42,13 @@ struct selection_row {
   }
 };
 
-/// For Ethernet and loopback: a message costs as much as some 32 KiB on the wire. Of the rows of an operation the first
-/// that applies is taken. Reductions by rows without needs_commutative all combine by one tree over the ranks, so that
+/// For Ethernet and loopback: a message costs as much as some 32 KiB on the wire, and more where ranks share fewer cores and
+/// each of them is a change of process. Of the rows of an operation the first that applies is taken. Reductions by rows without needs_commutative all combine by one tree over the ranks, so that
 /// choosing as if no functor commuted gives results that do not depend on the size of the vector.
 inline constexpr selection_row default_selection[] = {
     {operation_kind::barrier, 0, 1, false, algorithm::dissemination},
+    {operation_kind::broadcast, 524288, 3, false, algorithm::circulant},
+    {operation_kind::broadcast, 0, 3, false, algorithm::binomial, true},
     {operation_kind::broadcast, 65536, 3, false, algorithm::circulant},
     {operation_kind::broadcast, 0, 1, false, algorithm::binomial},
     {operation_kind::scatter, 8193, 1, false, algorithm::linear},
@@ -60,8 +62,11 @@ inline constexpr selection_row default_selection[] = {
     {operation_kind::reduce, 0, 1, false, algorithm::binomial},
     // Two ranks exchange whole vectors for longer: halves need a second round, and save only arithmetic.
     {operation_kind::all_reduce, 262144, 2, true, algorithm::circulant},
-    {operation_kind::all_reduce, 32768, 3, true, algorithm::circulant},
+    {operation_kind::all_reduce, 65536, 3, true, algorithm::circulant},
     {operation_kind::all_reduce, 262144, 2, false, algorithm::halving_doubling},
+    {operation_kind::all_reduce, 65536, 4, false, algorithm::halving_doubling},
+    {operation_kind::all_reduce, 0, 3, false, algorithm::recursive_doubling, true},
+    {operation_kind::all_reduce, 32768, 3, true, algorithm::circulant},
     {operation_kind::all_reduce, 32768, 4, false, algorithm::halving_doubling},
     {operation_kind::all_reduce, 0, 1, false, algorithm::recursive_doubling},
     {operation_kind::all_gather, 0, 1, false, algorithm::circulant},
