@@ -54,7 +54,7 @@ def parse(words):
     p.add_argument("--type", choices=["float", "bfloat16"], default="float", help="element type")
     p.add_argument("--functor", choices=["sum", "user"], default="sum", help="user: one that no library knows")
     p.add_argument("--rounds", type=int, default=11, help="turns of every library at a cell")
-    p.add_argument("--batch-ms", type=float, default=4.0, help="aim for batches of this length")
+    p.add_argument("--batch-ms", type=float, default=12.0, help="aim for batches of this length")
     p.add_argument("--quick", action="store_true", help="5 rounds of 2 ms: for tuning, not for claims")
     p.add_argument("--unchanged", action="store_true", help="write the inputs once, not before each call")
     p.add_argument("--bin", required=True, help=argparse.SUPPRESS)
