@@ -16,6 +16,7 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -150,35 +151,64 @@ task<> short_messages_unasked(world_type world) {
   co_await end;
 }
 
+/// One rank waits for the other to say that it has something, without a call of anybody's that MPI could move on.
+class telling {
+ public:
+  telling() { expect(::pipe(ends_) == 0, "a pipe"); }
+  telling(const telling&) = delete;
+  telling& operator=(const telling&) = delete;
+  ~telling() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  /// Where `tell` finds it.
+  [[nodiscard]] std::vector<int> place() const { return {static_cast<int>(::getpid()), ends_[1]}; }
+  void wait_for(const std::string& what) const {
+    pollfd told{ends_[0], POLLIN, 0};
+    char byte = 0;
+    expect(::poll(&told, 1, 20000) == 1 && ::read(ends_[0], &byte, 1) == 1, what);
+  }
+  static void tell(const std::vector<int>& place) {
+    const std::string path = "/proc/" + std::to_string(place[0]) + "/fd/" + std::to_string(place[1]);
+    const int other = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    expect(other >= 0 && ::write(other, "x", 1) == 1, "to tell the sender");
+    ::close(other);
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
 /// A send that is complete needs its sender no more: it may do something else as long as it likes, here until the
 /// receiver says that it has the message.
 task<> complete_sends_need_nobody(world_type world) {
   if (world.size() < 2) co_return;
-  int ends[2] = {-1, -1};
-  expect(::pipe(ends) == 0, "a pipe");
-  std::vector<int> sender{static_cast<int>(::getpid()), ends[1]};
-  auto telling = world.broadcast(sender, cohort::root{0});
-  co_await telling;
+  const telling first;
+  std::vector<int> place = first.place();
+  auto sharing = world.broadcast(place, cohort::root{0});
+  co_await sharing;
   for (const std::size_t count : {10U, 900U, 1020U, 2100U, 4000U, 4090U, 9000U, 16384U, 70000U}) {
     std::vector<int> v(count, static_cast<int>(count));
     if (world.rank() == 0) {
       auto op = world.send(v, cohort::to{1});
       co_await op;
-      pollfd told{ends[0], POLLIN, 0};
-      char byte = 0;
-      expect(::poll(&told, 1, 20000) == 1 && ::read(ends[0], &byte, 1) == 1,
-             "message of " + std::to_string(count) + " to be received");
+      first.wait_for("message of " + std::to_string(count) + " to be received");
     } else if (world.rank() == 1) {
       auto op = world.recv(v, cohort::from{0});
       co_await op;
-      const std::string path = "/proc/" + std::to_string(sender[0]) + "/fd/" + std::to_string(sender[1]);
-      const int to_sender = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-      expect(to_sender >= 0 && ::write(to_sender, "x", 1) == 1, "to tell the sender");
-      ::close(to_sender);
+      telling::tell(place);
     }
   }
-  ::close(ends[0]);
-  ::close(ends[1]);
+  // So does a root that only gives, with a frame and without.
+  const std::stop_source never;
+  for (int i = 0; i < 20 && world.size() == 2; ++i) {
+    std::vector<int> v(10, i);
+    auto op = i % 2 == 0 ? world.broadcast(v, cohort::root{0})
+                         : world.broadcast(v, cohort::root{0}, cohort::stop{never.get_token()});
+    co_await op;
+    if (world.rank() == 0) first.wait_for("broadcast " + std::to_string(i) + " to arrive");
+    else telling::tell(place);
+  }
   auto end = world.barrier();
   co_await end;
 }

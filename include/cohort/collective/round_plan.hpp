@@ -226,6 +226,8 @@ class round_plan {
         t.gone = true;
         ++gone;
       }
+      // Who waits for something moves on what it sent meanwhile.
+      if (gone > 0 && gone == transfers_.size()) ch.transport().push_out();
     }
     return gone;
   }
