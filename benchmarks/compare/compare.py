@@ -97,11 +97,20 @@ def start_jobs(options, ranks, transport):
     return running
 
 
+def messages_in_a_call(operation, size):
+    """Of a window of messages the time of one is told, in a call there are as many as the drivers send (measure.hpp)."""
+    window = 64 if operation == "bandwidth" else 1
+    while window > 2 and window * size > 64 << 20:
+        window //= 2
+    return window
+
+
 def calls_for(job, cell, options):
     """How many calls make a batch of the length aimed for; found by batches that grow."""
     calls = 1
     while True:
         seconds, _ = job.batch(*cell, warm=1, calls=calls)
+        seconds *= messages_in_a_call(cell[0], cell[1])
         wanted = int(options.batch_ms / 1000 / max(seconds, 1e-9))
         if wanted <= calls * 2 or calls >= 100000:
             return max(1, min(wanted, 100000))
