@@ -6,6 +6,7 @@
 
 #include <cohort/detail/byte_buffer.hpp>
 #include <cohort/detail/config.hpp>
+#include <cohort/detail/fifo.hpp>
 #include <cohort/mpi/datatype.hpp>
 #include <cohort/mpi/device_memory.hpp>
 #include <cohort/mpi/header.hpp>
@@ -194,6 +195,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   [[nodiscard]] bool others_retired(const group& g) const;
   void post(int peer, const mpi_packet& p, const piece* pieces = nullptr, std::size_t n = 0, request* owner = nullptr);
   void post(int peer, mpi_packet p, const void* data, std::size_t bytes);
+  [[nodiscard]] outgoing send_copy(int peer, const mpi_packet& p, const piece* pieces, std::size_t n);
   void put(const request& receive, const std::byte* from, std::size_t bytes);
   // long messages
   void announce(request& send);
@@ -293,7 +295,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
     std::vector<std::byte> bytes;
   };
   std::deque<held_packet> held_{};  // came while a buffer was waited for
-  std::deque<outgoing> outgoing_{};
+  detail::fifo<outgoing> outgoing_{};
   std::vector<announced> announced_{};
   std::vector<std::uint32_t> free_announced_{};
   std::vector<transfer> transfers_{};

@@ -11,8 +11,6 @@
 
 namespace cohort::detail {
 
-using selection_rows = std::vector<collective::selection_row>;
-
 /// Up to here MPI sends without asking the receiver, over TCP: Open MPI as it is configured without a wish of the user's,
 /// of MPICH the UCX that carries it. Nothing depends on it but time.
 #ifdef OPEN_MPI
@@ -20,6 +18,10 @@ inline constexpr std::size_t unasked_by_mpi = (std::size_t{64} << 10) - 128;
 #else
 inline constexpr std::size_t unasked_by_mpi = std::size_t{20} << 10;
 #endif
+
+namespace mpi_rows {
+
+using selection_rows = std::vector<collective::selection_row>;
 
 /// The usual rows of an operation, for more than two ranks.
 inline void add_usual(selection_rows& rows, operation_kind kind) {
@@ -66,6 +68,8 @@ inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   rows.push_back({kind, kind == all_gather ? 2 * long_block : long_block, 1, false, algorithm::native});
 }
 
+}  // namespace mpi_rows
+
 /// With a check before each of MPI's own collectives these are worth while only for long vectors: the messages of a
 /// schedule carry the check themselves. Without one, MPI carries out what it is not slower at (benchmarks/NOTES.md).
 [[nodiscard]] inline collective::selection_table mpi_selection(transport::native_check check) {
@@ -73,17 +77,17 @@ inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   using collective::algorithm;
   const bool checked = check == transport::native_check::always;
   constexpr std::size_t worth_a_check = 65536;
-  selection_rows rows;
+  mpi_rows::selection_rows rows;
   for (const collective::implementation& i : collective::native_implementations) {
     const operation_kind kind = i.operation;
     if (kind == reduce) {
-      add_reduce(rows, checked);
+      mpi_rows::add_reduce(rows, checked);
     } else if (kind == reduce_scatter) {
       rows.push_back({kind, 2097152, 3, false, algorithm::native});
     } else if (kind == all_reduce && !checked) {
-      add_all_reduce(rows);
+      mpi_rows::add_all_reduce(rows);
     } else if (!checked) {
-      add_unchecked(rows, kind);
+      mpi_rows::add_unchecked(rows, kind);
     } else if (kind == broadcast || kind == gather || kind == scatter || kind == all_gather || kind == all_to_all) {
       rows.push_back({kind, worth_a_check, 1, false, algorithm::native});
     }

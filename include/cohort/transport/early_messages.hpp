@@ -6,6 +6,7 @@
 
 #include <cohort/detail/byte_buffer.hpp>
 #include <cohort/detail/frame_pool.hpp>
+#include <cohort/transport/linked_list.hpp>
 #include <cohort/transport/request.hpp>
 
 #include <cstddef>
@@ -39,7 +40,10 @@ class early_messages {
 
   /// Errors: std::bad_alloc; the message is gone then
   early_message& keep(std::unique_ptr<early_message> message) {
-    if (!message->header.tagged && ++numbers_ > 2 * numbered_.size()) grow();
+    if (!message->header.tagged) {
+      if (numbers_ >= 2 * numbered_.size()) grow();
+      ++numbers_;
+    }
     early_message& m = *message.release();
     list_of(m.header).push_back(m);
     return m;
@@ -49,7 +53,7 @@ class early_messages {
   [[nodiscard]] early_message* find(bool tagged, std::uint32_t number, Wanted wanted) const {
     if (!tagged && numbered_.empty()) return nullptr;
     const list& l = tagged ? tagged_ : numbered_[number % numbered_.size()];
-    for (early_message* m = l.first; m != nullptr; m = m->next) {
+    for (early_message* m = l.front(); m != nullptr; m = m->next) {
       if (wanted(*m)) return m;
     }
     return nullptr;
@@ -58,11 +62,6 @@ class early_messages {
     list_of(m.header).remove(m);
     if (!m.header.tagged) --numbers_;
     return std::unique_ptr<early_message>(&m);
-  }
-  template <class See>
-  void for_each(See see) const {
-    see_all(tagged_, see);
-    for (const list& l : numbered_) see_all(l, see);
   }
   /// Result: how many
   template <class Drop>
@@ -73,33 +72,20 @@ class early_messages {
       take(m).reset();
       ++dropped;
     };
-    for_each(look);
+    see_all(tagged_, look);
+    for (const list& l : numbered_) see_all(l, look);
     return dropped;
   }
 
  private:
-  struct list {
-    early_message* first = nullptr;
-    early_message* last = nullptr;
-    void push_back(early_message& m) noexcept {
-      m.previous = last;
-      m.next = nullptr;
-      (last != nullptr ? last->next : first) = &m;
-      last = &m;
-    }
-    void remove(early_message& m) noexcept {
-      (m.previous != nullptr ? m.previous->next : first) = m.next;
-      (m.next != nullptr ? m.next->previous : last) = m.previous;
-      m.previous = m.next = nullptr;
-    }
-  };
+  using list = linked_list<early_message>;
 
   [[nodiscard]] list& list_of(const envelope& e) noexcept {
     return e.tagged ? tagged_ : numbered_[e.sequence % numbered_.size()];
   }
   template <class See>
-  static void see_all(const list& l, See& see) {
-    for (early_message* m = l.first; m != nullptr;) {
+  static void see_all(const list& l, const See& see) {
+    for (early_message* m = l.front(); m != nullptr;) {
       early_message* const following = m->next;  // it may be taken
       see(*m);
       m = following;
@@ -110,7 +96,7 @@ class early_messages {
     constexpr std::size_t fewest = 16;
     std::vector<list> larger(numbered_.empty() ? fewest : 4 * numbered_.size());
     for (const list& l : numbered_) {
-      auto move = [&larger](early_message& m) { larger[m.header.sequence % larger.size()].push_back(m); };
+      const auto move = [&larger](early_message& m) { larger[m.header.sequence % larger.size()].push_back(m); };
       see_all(l, move);
     }
     numbered_ = std::move(larger);

@@ -7,6 +7,7 @@
 #include <cohort/transport/early_messages.hpp>
 #include <cohort/transport/request.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>

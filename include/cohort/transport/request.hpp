@@ -3,6 +3,7 @@
 // posted them; a transport only links them into its queues until they are complete or withdrawn.
 #pragma once
 
+#include <cohort/transport/linked_list.hpp>
 #include <cohort/transport/piece.hpp>
 #include <cohort/transport/signature.hpp>
 
@@ -67,31 +68,6 @@ struct request {
   [[nodiscard]] bool tagged() const noexcept { return header.tagged; }
 };
 
-/// A doubly linked list of requests through their own hooks: no allocation, removal in O(1).
-class request_list {
- public:
-  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
-  [[nodiscard]] request* front() const noexcept { return head_; }
-  void push_back(request& r) noexcept {
-    r.previous = tail_;
-    r.next = nullptr;
-    (tail_ != nullptr ? tail_->next : head_) = &r;
-    tail_ = &r;
-  }
-  void remove(request& r) noexcept {
-    (r.previous != nullptr ? r.previous->next : head_) = r.next;
-    (r.next != nullptr ? r.next->previous : tail_) = r.previous;
-    r.previous = r.next = nullptr;
-  }
-  request* pop_front() noexcept {
-    request* const first = head_;
-    if (first != nullptr) remove(*first);
-    return first;
-  }
-
- private:
-  request* head_ = nullptr;
-  request* tail_ = nullptr;
-};
+using request_list = linked_list<request>;
 
 }  // namespace cohort::transport

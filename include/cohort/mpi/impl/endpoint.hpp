@@ -165,8 +165,7 @@ COHORT_DECL bool mpi_endpoint::settle_outgoing() {
 
 /// MPI has sent the oldest.
 COHORT_DECL void mpi_endpoint::finish_outgoing() {
-  outgoing sent = std::move(outgoing_.front());
-  outgoing_.pop_front();
+  outgoing sent = outgoing_.pop_front();
   scratch().give_back(std::move(sent.buffer));
   if (sent.owner == nullptr) return;
   sent.owner->place = nullptr;

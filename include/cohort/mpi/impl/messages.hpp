@@ -64,6 +64,23 @@ COHORT_DECL void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* 
     whole.insert(whole.end(), pieces, pieces + n);
     return c->tell(whole);
   }
+  outgoing o = send_copy(peer, p, pieces, n);
+  int done = 0;
+  detail::check_mpi(MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  if (done != 0) {
+    scratch().give_back(std::move(o.buffer));
+    if (owner != nullptr) complete(*owner);
+    return;
+  }
+  // MPI may need this rank for it: whoever sends waits for that as it does for MPI_Send.
+  o.owner = owner;
+  if (owner != nullptr) owner->place = &outgoing_;
+  outgoing_.push_back(std::move(o));
+}
+
+/// Has MPI send a packet and what is behind it, out of a copy that is kept until it has.
+COHORT_DECL mpi_endpoint::outgoing mpi_endpoint::send_copy(int peer, const mpi_packet& p, const piece* pieces,
+                                                           std::size_t n) {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < n; ++i) bytes += pieces[i].bytes;
   outgoing o;
@@ -77,17 +94,7 @@ COHORT_DECL void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* 
   }
   const auto whole = static_cast<int>(sizeof p + bytes);
   detail::check_mpi(MPI_Isend(o.buffer.data(), whole, MPI_BYTE, peer, 0, control_, &o.sent), "MPI_Isend");
-  int done = 0;
-  detail::check_mpi(MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
-  if (done != 0) {
-    scratch().give_back(std::move(o.buffer));
-    if (owner != nullptr) complete(*owner);
-    return;
-  }
-  // MPI may need this rank for it: whoever sends waits for that as it does for MPI_Send.
-  o.owner = owner;
-  if (owner != nullptr) owner->place = &outgoing_;
-  outgoing_.push_back(std::move(o));
+  return o;
 }
 
 COHORT_DECL void mpi_endpoint::post(int peer, mpi_packet p, const void* data, std::size_t bytes) {

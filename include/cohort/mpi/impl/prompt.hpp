@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
-#include <utility>
 
 namespace cohort::transport {
 
@@ -41,15 +40,8 @@ COHORT_DECL bool mpi_endpoint::send_by_mpi(int to, const envelope& header, const
   std::int64_t& credit = credit_[static_cast<std::size_t>(to)];
   if (payload.bytes > longest_at_once || credit < cost_of(payload.bytes) || !is_quiet()) return false;
   if (outgoing_.size() >= most_at_once || ++starts_ % sends_a_turn == 0) return false;
-  const mpi_packet p = mpi_packet::of(mpi_packet::kind::eager, header);
   try {
-    outgoing o;
-    o.buffer = scratch().take(sizeof p + payload.bytes);
-    std::memcpy(o.buffer.data(), &p, sizeof p);
-    if (payload.bytes > 0) std::memcpy(o.buffer.data() + sizeof p, payload.data, payload.bytes);
-    const auto whole = static_cast<int>(sizeof p + payload.bytes);
-    detail::check_mpi(MPI_Isend(o.buffer.data(), whole, MPI_BYTE, to, 0, control_, &o.sent), "MPI_Isend");
-    outgoing_.push_back(std::move(o));
+    outgoing_.push_back(send_copy(to, mpi_packet::of(mpi_packet::kind::eager, header), &payload, 1));
     credit -= cost_of(payload.bytes);
     return true;
   } catch (const std::exception& e) {
