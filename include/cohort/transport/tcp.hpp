@@ -146,6 +146,9 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void watch_mail();
   void note_hosts(group& g) const;
   void read_mail();
+  static constexpr std::chrono::microseconds shortest_pause{100};
+  static constexpr std::chrono::microseconds longest_pause{10000};
+  void await_room(std::chrono::microseconds pause = shortest_pause);
   peer& link_up(int rank);
   [[nodiscard]] hello_verdict decide_incoming(const hello& h);
   [[nodiscard]] hello greeting_for(int rank) const;
@@ -202,6 +205,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   std::shared_ptr<tcp_doorway> door_{};
   boost::asio::steady_timer deadline_timer_;
   std::optional<boost::asio::posix::stream_descriptor> mail_{};
+  boost::asio::steady_timer room_timer_;
   std::vector<peer> peers_{};
   std::vector<int> host_marks_{};  // of every rank; equal for those of one host
   int ranks_on_machine_ = 1;
@@ -211,6 +215,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   std::unique_ptr<tcp_monitor> monitor_{};
   unsigned turn_ = 0;
   bool turn_scheduled_ = false;
+  bool awaits_room_ = false;
   bool in_reactor_ = false;  // handlers run inside a turn
   bool look_again_ = false;  // one of them has something for this turn
   bool joined_ = false;

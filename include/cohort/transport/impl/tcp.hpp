@@ -16,7 +16,8 @@ inline tcp_transport::tcp_transport(tcp_settings s, boost::asio::io_context* io)
       own_io_(io == nullptr ? std::make_unique<boost::asio::io_context>(1) : nullptr),
       io_(io == nullptr ? own_io_.get() : io),
       acceptor_(*io_),
-      deadline_timer_(*io_) {
+      deadline_timer_(*io_),
+      room_timer_(*io_) {
   if (own_io_) work_.emplace(own_io_->get_executor());
   take_turns_in(io);
   tcp_monitor::settings m;

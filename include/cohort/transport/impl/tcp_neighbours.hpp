@@ -8,10 +8,13 @@
 #include <cohort/transport/tcp_calls.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 namespace cohort::transport {
 
@@ -55,6 +58,8 @@ inline void tcp_transport::agree_on_neighbours(const std::vector<std::vector<int
   }
   mail_.emplace(*io_, copy);
   watch_mail();
+  neighbours_->when_full([this] { await_room(); });
+  if (neighbours_->has_waiting()) await_room();
   // On a caller's io_context nobody looks at memory between two handlers: whoever writes rings, always.
   if (!own_io_) neighbours_->fall_asleep();
   for (group* const g : groups()) place(*g);
@@ -66,6 +71,21 @@ inline void tcp_transport::watch_mail() {
     read_mail();
     watch_mail();
     // On a caller's io_context nobody polls: a letter is the sign that there is something to do.
+    if (!own_io_) turn_from_handler();
+  });
+}
+
+// A letter waits for room in another rank's mailbox, of which nothing tells but another attempt.
+inline void tcp_transport::await_room(std::chrono::microseconds pause) {
+  if (std::exchange(awaits_room_, true)) return;
+  room_timer_.expires_after(pause);
+  detail::when_expired(room_timer_, [this, pause, alive = alive_](const boost::system::error_code& cancelled) {
+    if (!*alive || cancelled) return;
+    awaits_room_ = false;
+    const std::size_t before = neighbours_->waiting();
+    read_mail();
+    const bool moves = neighbours_->waiting() < before;
+    if (neighbours_->has_waiting() && !left_) await_room(moves ? shortest_pause : std::min(2 * pause, longest_pause));
     if (!own_io_) turn_from_handler();
   });
 }

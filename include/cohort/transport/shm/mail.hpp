@@ -8,12 +8,16 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
+#include <list>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace cohort::transport {
 
@@ -69,7 +73,8 @@ class host_mail {
                                         std::strerror(errno) + "; raise the limit (ulimit -n)");
       }
     }
-    if (waiting_.empty() && try_send(o)) return;
+    const auto same = [&to](const outgoing& earlier) { return earlier.to == to; };
+    if (std::none_of(waiting_.begin(), waiting_.end(), same) && try_send(o)) return;
     waiting_.push_back(std::move(o));
   }
   /// A bell is only a hint: if there is no room, the receiver has letters to wake for.
@@ -80,8 +85,16 @@ class host_mail {
                    reinterpret_cast<const sockaddr*>(&where), length);
   }
   [[nodiscard]] bool has_waiting() const noexcept { return !waiting_.empty(); }
+  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.size(); }
+  /// Letters to one rank stay in their order; one whose mailbox is full holds up nobody else's.
   void flush() {
-    while (!waiting_.empty() && try_send(waiting_.front())) waiting_.pop_front();
+    std::vector<std::string> full;
+    waiting_.remove_if([&](const outgoing& o) {
+      if (std::find(full.begin(), full.end(), o.to) != full.end()) return false;
+      if (try_send(o)) return true;
+      full.push_back(o.to);
+      return false;
+    });
   }
 
   /// The next letter; nothing when there is none. Strangers' are thrown away.
@@ -163,7 +176,7 @@ class host_mail {
 
   owned_fd socket_{};
   std::uint64_t word_;
-  std::deque<outgoing> waiting_{};
+  std::list<outgoing> waiting_{};
 };
 
 }  // namespace cohort::transport

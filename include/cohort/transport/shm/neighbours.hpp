@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -137,19 +138,23 @@ class neighbours {
   }
 
   // --- letters
+  /// Sends at once, or when `collect` finds room for it.
   void send(int to, letter_kind kind, std::uint64_t context, std::uint64_t number, const shared_segment& memory) {
     letter text = letter_to(to, kind);
     text.context = context;
     text.number = number;
     text.bytes = memory.size();
-    mail_.send(others_[static_cast<std::size_t>(to)].address.mail, text, memory.fd());
+    send(text, to, memory.fd());
   }
   void send(int to, letter_kind kind, std::uint64_t context, std::uint64_t number) {
     letter text = letter_to(to, kind);
     text.context = context;
     text.number = number;
-    mail_.send(others_[static_cast<std::size_t>(to)].address.mail, text);
+    send(text, to, -1);
   }
+  /// Calls `then` whenever a letter has been left waiting: nothing tells that there is room in somebody's mailbox, so
+  /// whoever sleeps must wake up and see.
+  void when_full(std::function<void()> then) { when_full_ = std::move(then); }
   /// Reads what has come; letters are kept until they are taken.
   bool collect() {
     if (mail_.has_waiting()) mail_.flush();
@@ -172,8 +177,9 @@ class neighbours {
     }
     return std::nullopt;
   }
-  /// Whether a letter waits for room.
+  /// Whether a letter waits for room, and how many do.
   [[nodiscard]] bool has_waiting() const noexcept { return mail_.has_waiting(); }
+  [[nodiscard]] std::size_t waiting() const noexcept { return mail_.waiting(); }
   /// Counts the letters that came.
   [[nodiscard]] const std::atomic<std::uint32_t>& arrivals() const noexcept { return arrivals_; }
   /// Letters for a communicator that is gone.
@@ -226,6 +232,10 @@ class neighbours {
   [[nodiscard]] bool valid(int r) const noexcept {
     return r >= 0 && r < static_cast<int>(others_.size()) && r != rank_ && others_[static_cast<std::size_t>(r)].here;
   }
+  void send(const letter& text, int to, int enclosed) {
+    mail_.send(others_[static_cast<std::size_t>(to)].address.mail, text, enclosed);
+    if (mail_.has_waiting() && when_full_) when_full_();
+  }
   [[nodiscard]] letter letter_to(int to, letter_kind kind) const noexcept {
     letter text;
     text.kind = kind;
@@ -237,6 +247,7 @@ class neighbours {
   int rank_;
   host_address mine_;
   host_mail mail_;
+  std::function<void()> when_full_{};
   shared_segment memory_{};
   host_desk* desk_ = nullptr;
   std::vector<other> others_{};
