@@ -66,16 +66,20 @@ class window_step {
     const shared_word* word;
     std::uint32_t number;
   };
-  /// Rank k has entered the last operation that it must have entered before this rank enters its own.
+  /// Rank k has entered the last operation that it must have entered before this rank enters its own. Where that is not
+  /// known, one further on is waited for, which it can enter without this rank: several are read in one go then, and the
+  /// two do not meet in every line.
   [[nodiscard]] awaited follows(int k) const noexcept {
     const unsigned ahead = window_->ahead();
     if (number_ < ahead || window_->agreed(k) > number_ - ahead) return {nullptr, 0};
-    const std::uint64_t last = number_ - ahead;
+    const std::uint64_t last = followed();
     return {&entry(k, last).step, window_->own(last).start + 1};
   }
   /// It has. False: it called something else, then or before.
   [[nodiscard]] bool note_follows(int k) noexcept {
-    const std::uint64_t last = number_ - window_->ahead();
+    std::uint64_t last = followed();
+    // It may have come further: what is known of it need not be looked for at the next operation.
+    while (last + 1 < number_ && reached(entry(k, last + 1).step, window_->own(last + 1).start + 1)) ++last;
     if (!note_entered(k, last)) return false;
     const std::uint32_t start = window_->own(last).start;
     if (static_cast<std::int32_t>(start - window_->left(k)) > 0) window_->left(k) = start;
@@ -157,6 +161,10 @@ class window_step {
 
  private:
   [[nodiscard]] window_head::entry& entry(int k) const noexcept { return entry(k, number_); }
+  [[nodiscard]] std::uint64_t followed() const noexcept {
+    // Not where ranks take turns on a core: whoever has it goes as far as it can.
+    return number_ - window_->ahead() / (window_->size() <= 2 ? 2 : 1);
+  }
   /// Rank k has entered operation `last`: whether it called what this rank did, then and in those before that nobody
   /// has looked at.
   [[nodiscard]] bool note_entered(int k, std::uint64_t last) noexcept {
