@@ -6,6 +6,7 @@
 #include <cohort/backend/cpu.hpp>
 #include <cohort/communicator.hpp>
 #include <cohort/launch.hpp>
+#include <cohort/transport/shm/copy_choice.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -34,9 +35,10 @@ struct connect_options {
   /// kernel says.
   std::string host_id{};
   bool shared_memory = true;  ///< with the ranks of this host that allow it too; otherwise TCP to them as well
-  /// Long messages in shared memory: copied once, by the kernel, where it lets processes read each other, or by both ends at
-  /// once through a ring that both see. Without a value, whichever has been faster lately between the two ranks.
-  std::optional<bool> single_copy{};
+  /// Long messages in shared memory: copied twice, through a ring that both ends see; or once, by the kernel, where it lets
+  /// processes reach into each other, by the receiver alone or by both ends, each a share. Without a value, whichever has
+  /// been faster lately between the two ranks.
+  std::optional<transport::copying> copies{};
 
   connect_options() = default;
 };
@@ -54,7 +56,7 @@ namespace detail {
 ///
 /// Result: the launcher's variables, and COHORT_TIMEOUT, COHORT_JOIN_TIMEOUT, COHORT_PEER_TIMEOUT (seconds),
 ///         COHORT_BIND_ADDRESS, COHORT_ALGORITHMS, COHORT_TUNING, COHORT_TCP_CONGESTION, COHORT_TCP_STRIPES (1 to 32, or
-///         auto), COHORT_HOST_ID (at most 64 characters), COHORT_SHM (0 or 1) and COHORT_SINGLE_COPY (0, 1 or auto)
+///         auto), COHORT_HOST_ID (at most 64 characters), COHORT_SHM (0 or 1) and COHORT_SINGLE_COPY (0, 1, both or auto)
 /// Errors: errc::bad_environment naming the variable
 [[nodiscard]] connect_options options_from_environment(const environment& env = environment{});
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Long messages between ranks of one host, which both ends copy part by part: every length and cut, many at a time, a
 // sender that does something else or is stopped in the middle, and either end giving up.
-#include "../support/forbid_reading.hpp"
+#include "../support/forbid_copying.hpp"
 #include "../support/processes.hpp"
 #include "fault_support.hpp"
 
@@ -52,7 +52,7 @@ std::vector<harness::rank_result> on_ranks(int n, Body body, const harness::rank
 }
 
 /// However long messages are copied, and as is faster.
-constexpr std::array<const char*, 3> ways{"0", "1", "auto"};
+constexpr std::array<const char*, 4> ways{"0", "1", "both", "auto"};
 
 /// In two processes, with a way of copying.
 template <class Body>
@@ -193,6 +193,11 @@ task<int> dropped(world_type world, int who, int turns) {
       for (int i = 0; i < turns; ++i) (void)world.poll();
       sending.reset();
       receiving.reset();
+      // The buffer is its owner's again: nobody else writes to it.
+      const auto own = values(n, 8);
+      data = own;
+      for (int i = 0; i < 100; ++i) ::sched_yield();
+      harness::expect(data == own, "nothing is written to a buffer whose receive was dropped");
     } else {
       // What was complete on one end may have been dropped on the other only after that.
       try {
@@ -254,13 +259,28 @@ TEST_CASE("long messages: more of them than cursors, in another order") {
 TEST_CASE("long messages: a sender that does something else is not waited for") {
   const faults::shared<progress> how_far;
   on_two("0", [&how_far](world_type world) { return sender_elsewhere(std::move(world), how_far); });
+  const faults::shared<progress> how_far_alone;
+  on_two("both", [&how_far_alone](world_type world) { return sender_elsewhere(std::move(world), how_far_alone); });
+}
+
+TEST_CASE("long messages: where one may read the other's memory, and the other not write to it") {
+  for (const int who : {0, 1}) {
+    for (const char* const way : {"both", "auto"}) {
+      on_two(way, [who](world_type world) -> task<int> {
+        if (world.rank() == who) harness::expect(harness::forbid_writing_to_others(), "a filter of system calls");
+        co_return co_await all_lengths(std::move(world));
+      });
+    }
+  }
 }
 
 TEST_CASE("long messages: a sender that is stopped is not waited for") {
   harness::rank_options options;
   options.signals = {{1, "received", 0, SIGCONT}};
-  options.environment = {{"COHORT_PEER_TIMEOUT", "60"}, {"COHORT_SINGLE_COPY", "0"}};
-  on_ranks(2, sender_stopped, options);
+  for (const char* const way : {"0", "both"}) {
+    options.environment = {{"COHORT_PEER_TIMEOUT", "60"}, {"COHORT_SINGLE_COPY", way}};
+    on_ranks(2, sender_stopped, options);
+  }
 }
 
 TEST_CASE("long messages: either end drops its operation in the middle") {
@@ -268,7 +288,7 @@ TEST_CASE("long messages: either end drops its operation in the middle") {
     for (const int turns : {1, 10, 100}) {
       CAPTURE(who);
       CAPTURE(turns);
-      for (const char* const way : {"0", "1"}) {
+      for (const char* const way : {"0", "1", "both"}) {
         on_two(way, [who, turns](world_type world) { return dropped(std::move(world), who, turns); });
       }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Ranks of one host that share memory: buffers that are registered give the same results as others, whoever registered
 // his; what cannot be shared is carried by messages; the memory goes with its owners.
-#include "../support/forbid_reading.hpp"
+#include "../support/forbid_copying.hpp"
 #include "../support/processes.hpp"
 #include "fault_support.hpp"
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-// Which of two ways of copying is taken: the faster one, found by trying, and found again when that changes.
+// Which of three ways of copying is taken: the faster one, found by trying, and found again when that changes.
 #include <cohort/transport/shm/copy_choice.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <utility>
@@ -30,17 +32,17 @@ int single_copies(copy_choice& c, int messages, std::uint64_t bytes, Time time) 
   return single;
 }
 
-/// A pace for each way.
-auto paces(double ring, double single) {
-  return [=](copying how) { return how == copying::through_ring ? ring : single; };
+/// A pace for each way; that of both ends together is by far the slowest if none is given.
+auto paces(double ring, double single, double both = 1) {
+  return [=](copying how) { return how == copying::through_ring ? ring : how == copying::single_copy ? single : both; };
 }
 
-/// Of n messages, at most so many try the slower way, and at least so many do.
+/// Of n messages, at most so many try the slower ways, and at least so many one of them.
 int most_trials(int n) {
-  return static_cast<int>(copy_choice::trial) * (n / static_cast<int>(copy_choice::look_again) + 2);
+  return static_cast<int>(copy_choice::trial) * (n / static_cast<int>(copy_choice::look_again) + 3);
 }
 int least_trials(int n) {
-  return static_cast<int>(copy_choice::trial) * (n / static_cast<int>(copy_choice::look_again));
+  return static_cast<int>(copy_choice::trial) * (n / static_cast<int>(copy_choice::look_again) / 2);
 }
 
 }  // namespace
@@ -59,12 +61,32 @@ TEST_CASE("the faster way is found, and the slower tried now and then") {
   }
 }
 
+TEST_CASE("each of three is found, and each of the others tried now and then") {
+  for (const copying fastest : copy_choice::ways) {
+    copy_choice c;
+    std::array<int, 3> taken{};
+    for (int i = 0; i < 2000; ++i) {
+      const copying how = c.next(mebibyte);
+      ++taken[static_cast<std::size_t>(how)];
+      c.took(how, mebibyte, nanoseconds(how == fastest ? 50000 : 80000));
+    }
+    for (const copying how : copy_choice::ways) {
+      const int times = taken[static_cast<std::size_t>(how)];
+      if (how == fastest) {
+        CHECK(times >= 2000 - most_trials(2000));
+      } else {
+        CHECK(times >= least_trials(2000));
+      }
+    }
+  }
+}
+
 TEST_CASE("another pace is noticed, in either direction") {
   copy_choice c;
   (void)single_copies(c, 1000, mebibyte, paces(0.03, 0.09));
-  // Of each length two trials are enough.
-  CHECK(single_copies(c, 2000, mebibyte, paces(0.14, 0.09)) > 2000 - 3 * static_cast<int>(copy_choice::look_again));
-  CHECK(single_copies(c, 2000, mebibyte, paces(0.03, 0.09)) < 3 * static_cast<int>(copy_choice::look_again));
+  // Every other trial is of the way that is faster now, and two of those are enough.
+  CHECK(single_copies(c, 4000, mebibyte, paces(0.14, 0.09)) > 4000 - 5 * static_cast<int>(copy_choice::look_again));
+  CHECK(single_copies(c, 4000, mebibyte, paces(0.03, 0.09)) < 5 * static_cast<int>(copy_choice::look_again));
 }
 
 TEST_CASE("ways that differ by less than it is worth do not take turns") {
@@ -89,7 +111,7 @@ TEST_CASE("a message that took long for once changes nothing for long, whatever 
   std::bernoulli_distribution lost_the_core(0.02);
   copy_choice c;
   const auto time = [&](copying how) {
-    return (how == copying::through_ring ? 0.1 : 0.06) * noise(random) * (lost_the_core(random) ? 40 : 1);
+    return (how == copying::single_copy ? 0.06 : 0.1) * noise(random) * (lost_the_core(random) ? 40 : 1);
   };
   CHECK(single_copies(c, 10000, mebibyte, time) > 9500);
 }

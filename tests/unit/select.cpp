@@ -134,7 +134,8 @@ TEST_CASE("default switch points") {
   CHECK(table.choose(operation_kind::reduce_scatter, 8, 5, false) == algorithm::halving);
 }
 
-TEST_CASE("ranks that share memory use it, but for long blocks of which each is for one other rank") {
+TEST_CASE(
+    "ranks that share memory use it, but for long blocks of which each is for one other rank, or with one other rank") {
   constexpr means in_memory{true, true, false, false};
   constexpr std::size_t mib = std::size_t{1} << 20;
   for (const auto& [kind, bytes, ranks, past] : {
@@ -145,6 +146,9 @@ TEST_CASE("ranks that share memory use it, but for long blocks of which each is 
            std::tuple{operation_kind::all_gather, 2 * mib - 1, 2, algorithm::shared_memory},
            std::tuple{operation_kind::all_gather, 2 * mib, 2, algorithm::circulant},
            std::tuple{operation_kind::all_gather, 64 * mib, 3, algorithm::shared_memory},
+           std::tuple{operation_kind::broadcast, mib / 16 - 1, 2, algorithm::shared_memory},
+           std::tuple{operation_kind::broadcast, mib / 16, 2, algorithm::binomial},
+           std::tuple{operation_kind::broadcast, mib, 3, algorithm::shared_memory},
            std::tuple{operation_kind::gather, 64 * mib, 4, algorithm::shared_memory},
            std::tuple{operation_kind::all_reduce, 64 * mib, 2, algorithm::shared_memory},
            std::tuple{operation_kind::scatter_v, std::size_t{0}, 4, algorithm::shared_memory},

@@ -161,7 +161,7 @@ COHORT_DECL communicator<cpu> connect_cpu(const connect_options& o, boost::asio:
   s.epoch = o.launch.epoch;
   s.peer_timeout = o.peer_timeout;
   s.shared_memory = o.shared_memory;
-  s.copies = copying_of(o);
+  s.copies = o.copies;
   s.host_id = o.host_id;
   s.congestion_control = o.congestion_control;
   s.stripes = o.stripes;

@@ -28,21 +28,15 @@ void read_sharing(Options& o, const environment& env) {
     o.shared_memory = *shared == "1";
   }
   if (const std::optional<std::string> once = env.get("COHORT_SINGLE_COPY"); once && *once != "auto") {
-    if (*once != "0" && *once != "1") {
+    if (*once != "0" && *once != "1" && *once != "both") {
       throw error(errc::bad_environment,
                   "COHORT_SINGLE_COPY=" + detail::quoted(*once) +
-                      ": expected 1, to have long messages copied once by the kernel, 0, through a "
-                      "ring, or auto, as is faster");
+                      ": expected 1, to have long messages copied once by their receivers, both, by either end "
+                      "a share, 0, through a ring, or auto, as is faster");
     }
-    o.single_copy = *once == "1";
+    using transport::copying;
+    o.copies = *once == "0" ? copying::through_ring : *once == "1" ? copying::single_copy : copying::by_both;
   }
-}
-
-/// What the caller has decided of it, if anything.
-template <class Options>
-[[nodiscard]] std::optional<transport::copying> copying_of(const Options& o) {
-  if (!o.single_copy) return std::nullopt;
-  return *o.single_copy ? transport::copying::single_copy : transport::copying::through_ring;
 }
 
 }  // namespace cohort::detail

@@ -9,6 +9,7 @@
 #include <cohort/mpi/header.hpp>
 #include <cohort/mpi/library.hpp>
 #include <cohort/mpi/tag.hpp>
+#include <cohort/transport/shm/copy_choice.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -32,9 +33,10 @@ struct mpi_options {
   /// Collectives of ranks that are all on one host go through memory that they share, where each of them allows it:
   /// mostly faster than MPI, and checked whatever `check` says.
   bool shared_memory = true;
-  /// Long messages in shared memory: copied once, by the kernel, where it lets processes read each other, or by both ends at
-  /// once through a ring that both see. Without a value, whichever has been faster lately between the two ranks.
-  std::optional<bool> single_copy{};
+  /// Long messages in shared memory: copied twice, through a ring that both ends see; or once, by the kernel, where it lets
+  /// processes reach into each other, by the receiver alone or by both ends, each a share. Without a value, whichever has
+  /// been faster lately between the two ranks.
+  std::optional<transport::copying> copies{};
   /// Ranks of one machine with different ones are taken for ranks of different hosts.
   std::string host_id{};
 
@@ -44,7 +46,7 @@ struct mpi_options {
 /// The options that this process's environment gives.
 ///
 /// Result: COHORT_TIMEOUT (seconds), COHORT_ALGORITHMS, COHORT_TUNING, COHORT_MPI_CHECK (always or never),
-///         COHORT_MPI_DEVICE (auto or staged), COHORT_SHM (0 or 1), COHORT_SINGLE_COPY (0, 1 or auto),
+///         COHORT_MPI_DEVICE (auto or staged), COHORT_SHM (0 or 1), COHORT_SINGLE_COPY (0, 1, both or auto),
 ///         COHORT_HOST_ID (at most 64 characters)
 /// Errors: errc::bad_environment naming the variable
 [[nodiscard]] mpi_options mpi_options_from_environment(const environment& env = environment{});

@@ -38,11 +38,23 @@ class byte_stream {
   /// Reads the peer's memory into that of this process; false where this process may not, whatever the peer may.
   virtual bool read_peer(std::span<const piece>, std::span<const piece>) noexcept { return false; }
 
-  /// Numbers that both ends see and may change, for each direction: how far a long message has come.
+  /// The other way round.
+  virtual bool write_peer(std::span<const piece>, std::span<const piece>) noexcept { return false; }
+  /// The peer's process has no memory any more: nothing is read from it or written by it.
+  [[nodiscard]] virtual bool peer_is_gone() const noexcept { return false; }
+
+  /// Numbers that both ends see and may change, for each direction: how far a long message has been taken on, and how much
+  /// of it its sender has put where it goes.
   static constexpr std::size_t cursors = 64;
+  struct cursor {
+    std::atomic<std::uint64_t> taken_on{0};
+    std::atomic<std::uint64_t> put{0};
+  };
   /// Null where the ends share no memory.
-  [[nodiscard]] virtual std::atomic<std::uint64_t>* outgoing_cursor(std::size_t) noexcept { return nullptr; }
-  [[nodiscard]] virtual std::atomic<std::uint64_t>* incoming_cursor(std::size_t) noexcept { return nullptr; }
+  [[nodiscard]] virtual cursor* outgoing_cursor(std::size_t) noexcept { return nullptr; }
+  [[nodiscard]] virtual cursor* incoming_cursor(std::size_t) noexcept { return nullptr; }
+  /// Wakes the peer up, if it sleeps: a cursor has changed.
+  virtual void wake_peer() noexcept {}
   /// How many bytes `send` would take now, where there are cursors. If fewer than that, whoever makes room wakes this
   /// rank up.
   [[nodiscard]] virtual std::size_t room(std::size_t) noexcept { return 0; }

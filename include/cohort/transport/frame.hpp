@@ -22,6 +22,7 @@ enum class frame_kind : std::uint8_t {
   offer = 7,     ///< as announce; `places` addresses and sizes follow, where the receiver may read it itself
   taken = 8,     ///< it has: the message under `ticket` is complete
   notice = 9,    ///< `bytes` for whoever owns the connection, which are no message
+  share = 10,    ///< as grant; `places` follow, where the sender may write it itself while the receiver reads
 };
 
 struct frame {
@@ -51,8 +52,9 @@ struct frame {
   [[nodiscard]] static bool decode(const unsigned char* b, frame& f) noexcept {
     f.kind = static_cast<frame_kind>(b[0]);
     f.places = detail::get_little<std::uint16_t>(b + 2);
-    const bool kind_known = b[0] >= 1 && b[0] <= 9;
-    if (!kind_known || b[1] > 1 || (f.places > 0) != (f.kind == frame_kind::offer)) return false;
+    const bool kind_known = b[0] >= 1 && b[0] <= 10;
+    const bool has_places = f.kind == frame_kind::offer || f.kind == frame_kind::share;
+    if (!kind_known || b[1] > 1 || (f.places > 0) != has_places) return false;
     f.header.tagged = b[1] == 1;
     f.header.sequence = detail::get_little<std::uint32_t>(b + 4);
     f.header.context = detail::get_little<std::uint64_t>(b + 8);

@@ -69,6 +69,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// How much room the stream must have for the first of it.
   [[nodiscard]] std::size_t room_needed() const noexcept {
     const outgoing& o = queue_[head_];
+    if (!o.into.empty()) return 0;
     return o.in_parts ? frame::size + std::min(o.total - o.sent, shortest_part) : 1;
   }
   /// How long messages between ranks of one host are copied, where there is a choice; by default, as is faster.
@@ -143,6 +144,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   ///
   /// Needs: nothing has come that was not read
   bool read_overdue(bool all);
+  /// Whether a sender has written what this end waits for to its place.
+  [[nodiscard]] bool shares_have_come() const noexcept;
 
   bool try_read();
   bool try_write();
@@ -171,16 +174,17 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     short_bytes own{};          // a payload of the connection's own, or of an operation that is gone
     std::size_t sent = 0;       // of header and payload together; in parts, of the payload
     std::size_t total = frame::size;
-    bool in_parts = false;  // each with a header of its own
+    bool in_parts = false;  // each with a header of its own; or, where there are places to write them to, without
+    places into{};
   };
 
   struct offered {
     std::uint64_t ticket;
     envelope header;
     places where;
-    bool in_parts = false;  ///< it has been asked for like that
+    std::optional<copying> how{};  ///< it has been asked for, otherwise than to be read in one go
     request* receive = nullptr;
-    std::uint64_t come = 0;
+    std::uint64_t come = 0;  ///< through the ring; or of it, what this end has read
     std::chrono::steady_clock::time_point asked_for{};
   };
 
@@ -207,12 +211,26 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   void send_in_parts(request& r);
   [[nodiscard]] bool send_part(boost::system::error_code& failure);
   void stop_parts(const request& r) noexcept;
-  [[nodiscard]] bool through_ring(std::uint64_t ticket) noexcept;
   [[nodiscard]] bool ask_for_parts(request& receive, std::uint64_t ticket);
   [[nodiscard]] bool begin_part(const frame& f);
   void end_part();
   [[nodiscard]] bool read_rest(std::size_t index);
-  void come_whole(std::size_t index);
+  void come_whole(std::size_t index, copying how);
+  [[nodiscard]] bool can_read(const piece& there, const piece& here) noexcept;
+  [[nodiscard]] offered* offer_under(std::uint64_t ticket) noexcept {
+    const auto at =
+        std::find_if(offered_.begin(), offered_.end(), [ticket](const offered& o) { return o.ticket == ticket; });
+    return at != offered_.end() ? &*at : nullptr;
+  }
+  // those that both ends copy once: impl/peer_shares.hpp
+  [[nodiscard]] static outgoing frame_of_places(frame f, std::span<const piece> pieces);
+  [[nodiscard]] places come_places(std::uint64_t message_bytes) const;
+  [[nodiscard]] bool share(request& receive, std::uint64_t ticket);
+  void read_shares(std::uint64_t ticket);
+  [[nodiscard]] bool end_shares();
+  void stop_sharing(const offered& o) noexcept;
+  [[nodiscard]] bool begin_shares();
+  void send_share();
   void offer(request& r);
   [[nodiscard]] bool take_offered(request& receive, std::uint64_t ticket);
   [[nodiscard]] static places range_of(std::span<const piece> pieces, std::uint64_t first, std::uint64_t bytes);
@@ -274,7 +292,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   tickets granted_{};               // theirs, whose data we await
   std::vector<offered> offered_{};  // theirs, where their data lie
   std::uint64_t cursors_used_ = 0;  // a bit for each that a message of ours has
-  std::size_t awaiting_ = 0;        // of `offered_`, those that a receive awaits in parts
+  std::size_t awaiting_ = 0;        // of `offered_`, those that a receive awaits in parts or shares
   std::uint64_t part_of_ = 0;       // the ticket of the part that is coming; 0: it is none
   std::chrono::steady_clock::time_point last_news_{};
   std::chrono::steady_clock::time_point last_whole_{};  // when all parts of one had come
@@ -289,8 +307,11 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   bool peer_has_left_ = false;
   bool over_ = false;
   bool stripes_sends_ = false;
-  std::size_t behind_left_ = 0;  // bytes of a notice or of an offer's list that are still to come
-  bool notice_comes_ = false;
+  std::size_t behind_left_ = 0;  // bytes of a notice or of a list of places that are still to come
+  frame_kind comes_behind_{};    // what they belong to
+  frame share_asked_{};
+  bool shares_ = true;  // no sender has been refused yet
+  bool reads_ = false;  // this process may
   request* target_ = nullptr;
   early_message* early_ = nullptr;
   std::vector<piece> in_pieces_{};

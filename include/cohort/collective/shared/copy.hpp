@@ -25,7 +25,7 @@ namespace cohort::collective {
     const long told = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
     const std::size_t cache = told > 0 ? std::min(static_cast<std::size_t>(told), most) : most / 4;
     // Not all of it: the parts of the window are there too, and what the ranks compute with.
-    return cache / 8 * 3;
+    return cache / 4 * 3;
   }();
   return bytes_on_host > worth;
 }
@@ -33,6 +33,11 @@ namespace cohort::collective {
 [[nodiscard]] inline bool vectors_exceed_caches(std::size_t bytes, int ranks) noexcept {
   return exceeds_caches(2 * bytes * static_cast<std::size_t>(ranks));
 }
+
+/// A vector from one rank to others that is longer than this begins to leave its writer's own cache before it is read: in longer
+/// steps, more of it has come into the cache that they share, which is nearer to the readers than another core's own.
+inline constexpr std::size_t long_rooted_bytes = std::size_t{1} << 20;
+inline constexpr std::size_t long_rooted_chunk = std::size_t{512} << 10;
 
 /// Of the size of numbers without a call.
 inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {

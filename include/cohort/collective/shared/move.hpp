@@ -72,14 +72,16 @@ struct window_move {
 };
 
 /// Where one rank gives: it fills one half of its part while the others read the other half.
-inline constexpr std::size_t rooted_chunk = std::size_t{128} << 10;
+[[nodiscard]] constexpr std::size_t rooted_chunk(std::size_t bytes) noexcept {
+  return bytes < long_rooted_bytes ? std::size_t{128} << 10 : long_rooted_chunk;
+}
 
 [[nodiscard]] inline window_move broadcast_move(const whole_vector& v, int root) {
   window_move m;
   m.in = m.out = v.cut(1);
   m.giver = root;
   m.longest = v.count * v.element_bytes;
-  m.most_at_once = rooted_chunk;
+  m.most_at_once = rooted_chunk(m.longest);
   return m;
 }
 

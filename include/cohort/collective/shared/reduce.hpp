@@ -20,6 +20,10 @@ namespace cohort::collective {
 [[nodiscard]] constexpr bool goes_to_one_of_two(int ranks, int root) noexcept { return ranks == 2 && root >= 0; }
 /// And up to how many bytes the other hands over at once.
 inline constexpr std::size_t whole_for_one_bytes = std::size_t{64} << 10;
+/// Bytes of longer vectors that go over in one step.
+[[nodiscard]] constexpr std::size_t chunk_for_one(std::size_t bytes) noexcept {
+  return bytes < long_rooted_bytes ? whole_for_one_bytes : long_rooted_chunk;
+}
 
 /// Whether what a rank says of its buffers may save the copies: they are long enough, and so are their elements not.
 [[nodiscard]] inline bool may_offer_buffers(std::size_t bytes, const cohort::detail::reducer& op) noexcept {
@@ -172,7 +176,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
 
   // Long vectors. Who can be reached says where; if all can, nothing is copied.
   const bool streaming = vectors_exceed_caches(bytes, p);
-  const std::size_t room = for_one ? std::min(use.capacity(), whole_for_one_bytes) : use.capacity();
+  const std::size_t room = for_one ? std::min(use.capacity(), chunk_for_one(bytes)) : use.capacity();
   const std::size_t chunk = std::max(whole_elements(room, op.element_bytes), op.element_bytes);
   offered_buffers mine;
   bool offers = false;

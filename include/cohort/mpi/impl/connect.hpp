@@ -54,7 +54,7 @@ COHORT_DECL std::shared_ptr<group> adopt_mpi(MPI_Comm adopted, const mpi_options
   wanted.check = o.check;
   wanted.device_memory = o.device_memory;
   wanted.shared_memory = o.shared_memory;
-  wanted.copies = copying_of(o);
+  wanted.copies = o.copies;
   wanted.host_id = o.host_id;
   auto endpoint = std::make_shared<transport::mpi_endpoint>(adopted, wanted);
   std::vector<int> members(static_cast<std::size_t>(endpoint->size()));

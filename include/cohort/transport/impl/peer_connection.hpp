@@ -108,23 +108,11 @@ inline void peer_connection::tell(std::span<const piece> what) {
 
 /// Tells the peer where the bytes lie, so that it can copy them itself.
 inline void peer_connection::offer(request& r) {
-  constexpr std::size_t place_bytes = 2 * sizeof(std::uint64_t);
-  outgoing o;
-  o.own.resize(r.piece_count * place_bytes);
   frame f;
   f.kind = frame_kind::offer;
   f.ticket = r.ticket;
   f.header = r.header;
-  for (std::size_t i = 0; i < r.piece_count; ++i) {
-    if (r.pieces[i].bytes == 0) continue;
-    auto* const at = reinterpret_cast<unsigned char*>(o.own.data()) + f.places++ * place_bytes;
-    detail::put_little(at, static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(r.pieces[i].data)));
-    detail::put_little(at + sizeof(std::uint64_t), static_cast<std::uint64_t>(r.pieces[i].bytes));
-  }
-  o.header = f.encode();
-  o.own.resize(f.places * place_bytes);
-  o.total = frame::size + o.own.size();
-  enqueue(std::move(o));
+  enqueue(frame_of_places(f, {r.pieces, r.piece_count}));
 }
 
 inline void peer_connection::gather(const outgoing& o) {
@@ -208,6 +196,7 @@ inline void peer_connection::withdraw(request& r) {
     if (const auto at = find(granted_, r.ticket); at != granted_.end() && at->second == &r) at->second = nullptr;
     for (offered& o : offered_) {
       if (o.receive != &r) continue;
+      if (o.how == copying::by_both) stop_sharing(o);
       o.receive = nullptr;
       --awaiting_;
     }
@@ -266,3 +255,4 @@ inline void peer_connection::close() noexcept {
 
 #include <cohort/transport/impl/peer_parts.hpp>
 #include <cohort/transport/impl/peer_receiving.hpp>
+#include <cohort/transport/impl/peer_shares.hpp>

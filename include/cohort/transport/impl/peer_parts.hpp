@@ -48,11 +48,13 @@ inline peer_connection::places peer_connection::range_of(std::span<const piece> 
 /// A cursor for a message that has its ticket; false when there is none free.
 inline bool peer_connection::take_cursor(const request& r) noexcept {
   const std::size_t number = part_cursor::number(r.ticket);
-  std::atomic<std::uint64_t>* const cursor = stream_->outgoing_cursor(number);
+  byte_stream::cursor* const cursor = stream_->outgoing_cursor(number);
   const std::uint64_t bit = std::uint64_t{1} << number;
   if (cursor == nullptr || (cursors_used_ & bit) != 0 || r.header.bytes >= part_cursor::rest) return false;
   cursors_used_ |= bit;
-  cursor->store(part_cursor::word(r.ticket, 0), std::memory_order_relaxed);  // the stream publishes it with the offer
+  // The stream publishes them with the offer.
+  cursor->taken_on.store(part_cursor::word(r.ticket, 0), std::memory_order_relaxed);
+  cursor->put.store(part_cursor::word(r.ticket, 0), std::memory_order_relaxed);
   return true;
 }
 
@@ -77,13 +79,17 @@ inline bool peer_connection::send_part(boost::system::error_code& failure) {
     ++head_;
     return true;
   }
+  if (!o.into.empty()) {
+    send_share();
+    return true;
+  }
   request& r = *o.source;
   const std::size_t needed = room_needed();
   const std::size_t room = stream_->room(needed);
   if (room < needed) return false;
   const std::size_t part = std::min(o.total - o.sent, room - frame::size);
   std::uint64_t mine = part_cursor::word(r.ticket, o.sent);
-  std::atomic<std::uint64_t>& cursor = *stream_->outgoing_cursor(part_cursor::number(r.ticket));
+  std::atomic<std::uint64_t>& cursor = stream_->outgoing_cursor(part_cursor::number(r.ticket))->taken_on;
   if (!cursor.compare_exchange_strong(mine, part_cursor::word(r.ticket, o.sent + part), std::memory_order_acq_rel)) {
     ++head_;  // the receiver has the rest, and says so when it has read it
     return true;
@@ -121,19 +127,12 @@ inline void peer_connection::stop_parts(const request& r) noexcept {
 
 // --- the receiver --------------------------------------------------------------------------------------------
 
-/// Whether an offered message, which could come in parts, is to.
-inline bool peer_connection::through_ring(std::uint64_t ticket) noexcept {
-  const auto is_it = [ticket](const offered& o) { return o.ticket == ticket; };
-  const auto at = std::find_if(offered_.begin(), offered_.end(), is_it);
-  return at != offered_.end() && copies_.next(at->header.bytes) == copying::through_ring;
-}
-
 /// Asks for an offered message; false if it has no cursor.
 inline bool peer_connection::ask_for_parts(request& receive, std::uint64_t ticket) {
   if ((ticket & shared_ticket) == 0) return false;
   for (offered& o : offered_) {
     if (o.ticket != ticket || o.header.bytes == 0) continue;
-    o.in_parts = true;
+    o.how = copying::through_ring;
     o.receive = &receive;
     ++awaiting_;
     o.asked_for = last_news_ = std::chrono::steady_clock::now();
@@ -146,7 +145,7 @@ inline bool peer_connection::ask_for_parts(request& receive, std::uint64_t ticke
 /// The header of a part has come.
 inline bool peer_connection::begin_part(const frame& f) {
   for (const offered& o : offered_) {
-    if (o.ticket != f.ticket || !o.in_parts) continue;
+    if (o.ticket != f.ticket || o.how != copying::through_ring) continue;
     if (f.header.bytes == 0 || f.header.bytes > o.header.bytes - o.come) break;
     part_of_ = f.ticket;
     target_ = o.receive;
@@ -164,18 +163,18 @@ inline void peer_connection::end_part() {
   for (std::size_t i = 0; i < offered_.size(); ++i) {
     if (offered_[i].ticket != ticket) continue;
     offered_[i].come = payload_done_;
-    if (offered_[i].come == offered_[i].header.bytes) come_whole(i);
+    if (offered_[i].come == offered_[i].header.bytes) come_whole(i, copying::through_ring);
     return;
   }
 }
 
 /// All bytes of it are in place.
-inline void peer_connection::come_whole(std::size_t index) {
+inline void peer_connection::come_whole(std::size_t index, copying how) {
   const offered& o = offered_[index];
   request* const receive = o.receive;
   // Several that were asked for come one after the other.
   const auto before = std::exchange(last_whole_, std::chrono::steady_clock::now());
-  copies_.took(copying::through_ring, o.header.bytes, last_whole_ - std::max(o.asked_for, before));
+  copies_.took(how, o.header.bytes, last_whole_ - std::max(o.asked_for, before));
   offered_.erase(offered_.begin() + static_cast<std::ptrdiff_t>(index));
   if (receive == nullptr) return;
   --awaiting_;
@@ -184,16 +183,25 @@ inline void peer_connection::come_whole(std::size_t index) {
 }
 
 inline bool peer_connection::read_overdue(bool all) {
-  if (awaiting_ == 0 || !between_frames()) return false;
+  if (awaiting_ == 0) return false;
+  if (end_shares()) return true;
+  if (!between_frames()) return false;
   // As long as it would take to read it: no more than twice what is the least in either case.
   const auto patience_with = [](std::uint64_t bytes) { return std::chrono::nanoseconds{2000 + bytes / 8}; };
   const auto silence = std::chrono::steady_clock::now() - last_news_;
   for (std::size_t i = 0; i < offered_.size(); ++i) {
     const offered& o = offered_[i];
-    if (o.receive == nullptr || o.receive->piece_filled != nullptr) continue;
+    if (o.receive == nullptr || o.how != copying::through_ring || o.receive->piece_filled != nullptr) continue;
     if (all || silence >= patience_with(o.header.bytes - o.come)) return read_rest(i);
   }
   return false;
+}
+
+/// One byte tells whether this process may read the peer's memory.
+inline bool peer_connection::can_read(const piece& there, const piece& here) noexcept {
+  const piece first_there{there.data, 1};
+  const piece first_here{here.data, 1};
+  return stream_->read_peer({&first_there, 1}, {&first_here, 1});
 }
 
 /// Takes over what the sender has not begun. False: it has gone on, or the kernel does not let this process read.
@@ -203,12 +211,10 @@ inline bool peer_connection::read_rest(std::size_t index) {
   const std::uint64_t left = o.header.bytes - o.come;
   const places from = range_of(o.where, o.come, left);
   const places into = range_of({o.receive->pieces, o.receive->piece_count}, o.come, left);
-  // What has been taken over cannot be given back: one byte tells first whether it can be read.
-  const piece first_there{from.front().data, 1};
-  const piece first_here{into.front().data, 1};
-  if (!stream_->read_peer({&first_there, 1}, {&first_here, 1})) return false;
+  // What has been taken over cannot be given back.
+  if (!can_read(from.front(), into.front())) return false;
   std::uint64_t known = part_cursor::word(o.ticket, o.come);
-  std::atomic<std::uint64_t>& cursor = *stream_->incoming_cursor(part_cursor::number(o.ticket));
+  std::atomic<std::uint64_t>& cursor = stream_->incoming_cursor(part_cursor::number(o.ticket))->taken_on;
   if (!cursor.compare_exchange_strong(known, part_cursor::word(o.ticket, part_cursor::rest),
                                       std::memory_order_acq_rel)) {
     return false;
@@ -218,7 +224,7 @@ inline bool peer_connection::read_rest(std::size_t index) {
     return true;
   }
   enqueue_frame(frame_kind::taken, envelope{}, o.ticket);
-  if (open()) come_whole(index);
+  if (open()) come_whole(index, copying::through_ring);
   return true;
 }
 

@@ -60,9 +60,12 @@ inline void peer_connection::grant(request& receive, std::uint64_t ticket) {
   receive.place = this;
   receive.ticket = ticket;
   // What is used piece by piece cannot be taken over in the middle of one.
-  if (receive.piece_filled == nullptr && owner_->copies_with_senders() && through_ring(ticket) &&
-      ask_for_parts(receive, ticket)) {
-    return;
+  if (receive.piece_filled == nullptr && owner_->copies_with_senders()) {
+    if (const offered* const o = offer_under(ticket)) {
+      const copying how = copies_.next(o->header.bytes);
+      if (how == copying::through_ring && ask_for_parts(receive, ticket)) return;
+      if (how == copying::by_both && share(receive, ticket)) return;
+    }
   }
   if (take_offered(receive, ticket) || ask_for_parts(receive, ticket)) return;
   envelope how;
@@ -259,7 +262,17 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       offered_.push_back({f.ticket, f.header, {}});
       behind_.clear();
       behind_left_ = f.places * 2 * sizeof(std::uint64_t);
-      notice_comes_ = false;
+      comes_behind_ = f.kind;
+      return true;
+    case frame_kind::share:
+      if (!stream_->same_host()) {
+        return lose(error_of(boost::system::errc::invalid_argument),
+                    "reading places in memory that is not on this host");
+      }
+      share_asked_ = f;
+      behind_.clear();
+      behind_left_ = f.places * 2 * sizeof(std::uint64_t);
+      comes_behind_ = f.kind;
       return true;
     case frame_kind::notice:
       if (f.header.bytes == 0 || f.header.bytes > longest_notice) {
@@ -267,7 +280,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       }
       behind_.clear();
       behind_left_ = static_cast<std::size_t>(f.header.bytes);
-      notice_comes_ = true;
+      comes_behind_ = f.kind;
       return true;
     case frame_kind::taken: {
       request* r = take(announced_, f.ticket);
@@ -333,8 +346,10 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
 
 /// All of what belongs to the last header is here.
 inline bool peer_connection::use_behind() {
-  if (!notice_comes_) {
+  if (comes_behind_ == frame_kind::offer) {
     keep_places();
+  } else if (comes_behind_ == frame_kind::share) {
+    return begin_shares();
   } else if (!owner_->on_notice(*this, behind_) && open()) {
     return lose(error_of(boost::system::errc::invalid_argument), "reading a notice, which nobody can have sent");
   }
@@ -343,17 +358,8 @@ inline bool peer_connection::use_behind() {
 
 inline void peer_connection::keep_places() {
   offered& last = offered_.back();
-  const auto* const b = reinterpret_cast<const unsigned char*>(behind_.data());
-  std::uint64_t total = 0;
-  for (std::size_t at = 0; at < behind_.size(); at += 2 * sizeof(std::uint64_t)) {
-    const auto address = detail::get_little<std::uint64_t>(b + at);
-    const auto bytes = detail::get_little<std::uint64_t>(b + at + sizeof(std::uint64_t));
-    // Only ever handed to the kernel, together with the peer's process number.
-    last.where.push_back(
-        {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)), static_cast<std::size_t>(bytes)});
-    total += std::min(bytes, last.header.bytes);
-  }
-  if (total != last.header.bytes) {
+  last.where = come_places(last.header.bytes);
+  if (last.where.empty()) {
     lose(error_of(boost::system::errc::invalid_argument), "reading an offer whose parts are not the message");
     return;
   }

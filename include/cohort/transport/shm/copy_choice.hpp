@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // How a long message gets from one rank of a host to another: twice, by both ends at once, through a ring that both see; or
-// once, by the kernel, out of the sender's memory. Which is faster depends on how far the two cores are from each other,
+// once, by the kernel, out of the sender's memory, by the receiver alone or by both, each a share. Which is faster depends on how far the two cores are from each other,
 // whether they are one core's two halves, and what else they do: so it is measured, of both, between each two ranks.
 #pragma once
 
@@ -15,11 +15,13 @@
 
 namespace cohort::transport {
 
-enum class copying : unsigned char { through_ring, single_copy };
+enum class copying : unsigned char { through_ring, single_copy, by_both };
 
 class copy_choice {
  public:
-  /// So many messages in a row are a trial: of both at first, and from then on of the slower one again every so often.
+  /// The ways there are, from the first to be tried.
+  static constexpr std::array ways{copying::through_ring, copying::single_copy, copying::by_both};
+  /// So many messages in a row are a trial: of each way at first, and from then on of a slower one again every so often.
   static constexpr unsigned trial = 4;
   static constexpr unsigned look_again = 256;
   /// So much of the present one's time the other must save before it takes its place.
@@ -34,8 +36,11 @@ class copy_choice {
     if (always_) return *always_;
     paces& p = paces_of(bytes);
     const unsigned turn = p.turns++;
-    if (turn < 2 * trial) return turn < trial ? copying::through_ring : copying::single_copy;
-    return turn % look_again < trial ? other_than(p.faster) : p.faster;
+    if (turn < ways.size() * trial) return ways[turn / trial];
+    if (turn % look_again >= trial) return p.faster;
+    // The others take turns.
+    const std::size_t step = 1 + turn / look_again % (ways.size() - 1);
+    return ways[(static_cast<std::size_t>(p.faster) + step) % ways.size()];
   }
 
   /// A message of so many bytes has been moved, or what there was to be moved of it.
@@ -48,10 +53,12 @@ class copy_choice {
     if (std::exchange(p.last, how) != how) return;
     pace& known = p.of[static_cast<std::size_t>(how)];
     known.add(static_cast<float>(std::max<std::int64_t>(time.count(), 1)) / static_cast<float>(bytes));
-    const pace& present = p.of[static_cast<std::size_t>(p.faster)];
-    const pace& rival = p.of[static_cast<std::size_t>(other_than(p.faster))];
-    if (present.samples == 0 || rival.samples == 0) return;
-    if (rival.mean < present.mean * (1 - worth_while)) p.faster = other_than(p.faster);
+    for (const copying rival : ways) {
+      const pace& present = p.of[static_cast<std::size_t>(p.faster)];
+      const pace& other = p.of[static_cast<std::size_t>(rival)];
+      if (present.samples == 0 || other.samples == 0) continue;
+      if (other.mean < present.mean * (1 - worth_while)) p.faster = rival;
+    }
   }
 
  private:
@@ -69,7 +76,7 @@ class copy_choice {
   };
   /// Messages of about one length: what fits into a cache is another matter than what does not.
   struct paces {
-    std::array<pace, 2> of{};
+    std::array<pace, ways.size()> of{};
     unsigned turns = 0;
     copying faster = copying::through_ring;
     std::optional<copying> last{};
@@ -77,9 +84,6 @@ class copy_choice {
   static constexpr int shortest = 17;  // in bits: everything below 128 KiB is alike
   static constexpr std::size_t lengths = 10;
 
-  [[nodiscard]] static constexpr copying other_than(copying how) noexcept {
-    return how == copying::through_ring ? copying::single_copy : copying::through_ring;
-  }
   [[nodiscard]] paces& paces_of(std::uint64_t bytes) noexcept {
     const int bits = std::clamp(static_cast<int>(std::bit_width(bytes)) - shortest, 0, static_cast<int>(lengths) - 1);
     return paces_[static_cast<std::size_t>(bits)];

@@ -99,7 +99,8 @@ class shm_links {
   [[nodiscard]] bool any_ready() const noexcept {
     return std::any_of(ranks_.begin(), ranks_.end(), [this](int r) {
       const link& l = links_[static_cast<std::size_t>(r)];
-      return l.memory->has_data() || has_room(l);
+      return l.memory->has_data() || has_room(l) ||
+             (l.connection->waits_for_parts() && l.connection->shares_have_come());
     });
   }
   /// Before a rank sleeps: whoever sends it parts of a message may not go on before it would wake up, so what it can read

@@ -27,7 +27,7 @@ struct ring_head {
   std::atomic<std::uint64_t> last[words]{};
   std::atomic<std::uint32_t> full{0};  ///< the writer waits for room, and wants to be woken
   alignas(128) std::atomic<std::uint64_t> read{0};
-  alignas(128) std::atomic<std::uint64_t> cursors[byte_stream::cursors]{};  ///< of long messages in this direction
+  alignas(128) byte_stream::cursor cursors[byte_stream::cursors]{};  ///< of long messages in this direction
 
   static constexpr unsigned shift = 8;
   [[nodiscard]] static constexpr std::uint64_t word(std::uint64_t position, std::size_t bytes_beside) noexcept {

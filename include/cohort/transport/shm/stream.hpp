@@ -49,14 +49,15 @@ class shm_stream final : public byte_stream {
   }
   void close() noexcept override {}
 
-  [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{64} << 10; }
-  [[nodiscard]] std::atomic<std::uint64_t>* outgoing_cursor(std::size_t number) noexcept override {
+  [[nodiscard]] std::size_t eager_limit() const noexcept override { return (std::size_t{64} << 10) - 1; }
+  [[nodiscard]] cursor* outgoing_cursor(std::size_t number) noexcept override {
     boost::system::error_code failure;  // which the send that follows meets again, and tells
     return out_ || open_out(failure) ? &out_.head().cursors[number] : nullptr;
   }
-  [[nodiscard]] std::atomic<std::uint64_t>* incoming_cursor(std::size_t number) noexcept override {
+  [[nodiscard]] cursor* incoming_cursor(std::size_t number) noexcept override {
     return in_ ? &in_.head().cursors[number] : nullptr;
   }
+  void wake_peer() noexcept override { wake(); }
   [[nodiscard]] std::size_t room(std::size_t wanted) noexcept override {
     if (!out_) return ring::capacity;
     std::size_t there = out_.room();
@@ -70,35 +71,50 @@ class shm_stream final : public byte_stream {
   }
   [[nodiscard]] bool same_host() const noexcept override { return true; }
   bool read_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
+    if (may_read_) may_read_ = copy_between(::process_vm_readv, into, from);
+    return may_read_;
+  }
+  bool write_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
+    if (may_write_) may_write_ = copy_between(::process_vm_writev, from, into);
+    return may_write_;
+  }
+  [[nodiscard]] bool peer_is_gone() const noexcept override {
+    // Of an address that nothing is at: a process that lives says so.
+    std::byte byte{};
+    iovec local{&byte, 1};
+    iovec remote{nullptr, 1};
+    return ::process_vm_readv(pid_, &local, 1, &remote, 1, 0) < 0 && errno == ESRCH;
+  }
+
+ private:
+  using kernel_copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
+
+  /// All of `here` to or from what stands at `there` in the peer, piece by piece.
+  [[nodiscard]] bool copy_between(kernel_copy copy, std::span<const piece> here,
+                                  std::span<const piece> there) noexcept {
     // Not more at a time than a second-level cache has room for.
     constexpr std::size_t step = std::size_t{1} << 20;
-    if (!may_read_) return false;
-    std::size_t f = 0;
-    std::size_t f_used = 0;
-    for (const piece& p : into) {
+    std::size_t t = 0;
+    std::size_t used = 0;
+    for (const piece& p : here) {
       std::size_t done = 0;
       while (done < p.bytes) {
-        while (f < from.size() && f_used == from[f].bytes) {
-          ++f;
-          f_used = 0;
+        while (t < there.size() && used == there[t].bytes) {
+          ++t;
+          used = 0;
         }
-        if (f == from.size()) return false;
-        const std::size_t part = std::min({p.bytes - done, from[f].bytes - f_used, step});
-        iovec local{p.data + done, part};
-        iovec remote{from[f].data + f_used, part};
-        const ssize_t n = ::process_vm_readv(pid_, &local, 1, &remote, 1, 0);
-        if (n <= 0) {
-          may_read_ = false;
-          return false;
-        }
+        if (t == there.size()) return false;
+        const std::size_t part = std::min({p.bytes - done, there[t].bytes - used, step});
+        const iovec local{p.data + done, part};
+        const iovec remote{there[t].data + used, part};
+        const ssize_t n = copy(pid_, &local, 1, &remote, 1, 0);
+        if (n <= 0) return false;
         done += static_cast<std::size_t>(n);
-        f_used += static_cast<std::size_t>(n);
+        used += static_cast<std::size_t>(n);
       }
     }
     return true;
   }
-
- private:
   bool open_out(boost::system::error_code& failure) {
     try {
       out_ = ring::create();
@@ -127,6 +143,7 @@ class shm_stream final : public byte_stream {
   ring out_{};
   ring in_{};
   bool may_read_ = true;  // the kernel has not refused yet
+  bool may_write_ = true;
 };
 
 }  // namespace cohort::transport
