@@ -164,6 +164,7 @@ class ring {
     // A position that cannot be is a peer's mistake: what it claims is not believed beyond the ring.
     end_ = read_ + std::min<std::uint64_t>(more, capacity);
     beside_ = 0;
+    if (more > ring_head::beside) fetch_first();
     const std::uint64_t bytes = word & ((std::uint64_t{1} << ring_head::shift) - 1);
     if (more == bytes && bytes <= ring_head::beside) {
       std::uint64_t now[ring_head::words];
@@ -174,6 +175,14 @@ class ring {
       }
     }
     return end_ != read_;
+  }
+  /// What is read first comes from the other core while its header is looked at.
+  void fetch_first() const noexcept {
+    constexpr std::size_t line = 64;
+    const auto bytes = std::min<std::size_t>(static_cast<std::size_t>(end_ - read_), 16 * line);
+    for (std::size_t at = 0; at < bytes; at += line) {
+      __builtin_prefetch(bytes_ + static_cast<std::size_t>((read_ + at) % capacity));
+    }
   }
   /// Bytes [at, at + bytes), all of which are there.
   void copy(std::uint64_t at, std::byte* into, std::size_t bytes) const noexcept {
