@@ -208,7 +208,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   // long messages in parts
   [[nodiscard]] bool take_cursor(const request& r) noexcept;
   void give_cursor_back(std::uint64_t ticket) noexcept;
-  void send_in_parts(request& r);
+  void send_in_parts(request& r, places into);
   [[nodiscard]] bool send_part(boost::system::error_code& failure);
   void stop_parts(const request& r) noexcept;
   [[nodiscard]] bool ask_for_parts(request& receive, std::uint64_t ticket);
@@ -227,6 +227,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] places come_places(std::uint64_t message_bytes) const;
   [[nodiscard]] bool share(request& receive, std::uint64_t ticket);
   void read_shares(std::uint64_t ticket);
+  enum class put_shares : unsigned char { awaited, complete, refused };
+  [[nodiscard]] put_shares put_of(const offered& o) const noexcept;
   [[nodiscard]] bool end_shares();
   void stop_sharing(const offered& o) noexcept;
   [[nodiscard]] bool begin_shares();
@@ -310,8 +312,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   std::size_t behind_left_ = 0;  // bytes of a notice or of a list of places that are still to come
   frame_kind comes_behind_{};    // what they belong to
   frame share_asked_{};
-  bool shares_ = true;  // no sender has been refused yet
-  bool reads_ = false;  // this process may
+  bool senders_may_write_ = true;  // the kernel has refused none yet
+  bool has_read_ = false;          // the peer's memory: the kernel lets this process
   request* target_ = nullptr;
   early_message* early_ = nullptr;
   std::vector<piece> in_pieces_{};

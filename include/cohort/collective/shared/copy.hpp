@@ -34,7 +34,7 @@ namespace cohort::collective {
   return exceeds_caches(2 * bytes * static_cast<std::size_t>(ranks));
 }
 
-/// A vector from one rank to others that is longer than this begins to leave its writer's own cache before it is read: in longer
+/// A vector from or to one rank that is as long as this begins to leave its writer's own cache before it is read: in longer
 /// steps, more of it has come into the cache that they share, which is nearer to the readers than another core's own.
 inline constexpr std::size_t long_rooted_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t long_rooted_chunk = std::size_t{512} << 10;

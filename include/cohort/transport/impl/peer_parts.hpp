@@ -62,11 +62,12 @@ inline void peer_connection::give_cursor_back(std::uint64_t ticket) noexcept {
   if ((ticket & shared_ticket) != 0) cursors_used_ &= ~(std::uint64_t{1} << part_cursor::number(ticket));
 }
 
-/// It has been asked for.
-inline void peer_connection::send_in_parts(request& r) {
+/// It has been asked for; with places, to be written there.
+inline void peer_connection::send_in_parts(request& r, places into) {
   in_parts_.emplace_back(r.ticket, &r);
   outgoing o;
   o.in_parts = true;
+  o.into = std::move(into);
   o.source = &r;
   o.total = static_cast<std::size_t>(r.header.bytes);
   enqueue(std::move(o));

@@ -58,12 +58,12 @@ inline peer_connection::places peer_connection::come_places(std::uint64_t messag
 /// Asks the sender of an offered message to write into this end's memory, and reads meanwhile. False if it has no cursor, or
 /// this process may not read.
 inline bool peer_connection::share(request& receive, std::uint64_t ticket) {
-  if ((ticket & shared_ticket) == 0 || receive.piece_count > most_places || !shares_) return false;
+  if ((ticket & shared_ticket) == 0 || receive.piece_count > most_places || !senders_may_write_) return false;
   offered* const o = offer_under(ticket);
   if (o == nullptr || o->header.bytes == 0) return false;
   const places into = range_of({receive.pieces, receive.piece_count}, 0, o->header.bytes);
-  if (!reads_ && !can_read(o->where.front(), into.front())) return false;
-  reads_ = true;
+  if (!has_read_ && !can_read(o->where.front(), into.front())) return false;
+  has_read_ = true;
   o->how = copying::by_both;
   o->receive = &receive;
   ++awaiting_;
@@ -101,22 +101,29 @@ inline void peer_connection::read_shares(std::uint64_t ticket) {
   (void)end_shares();
 }
 
+/// How far the shares are that the sender of a message has taken on.
+inline peer_connection::put_shares peer_connection::put_of(const offered& o) const noexcept {
+  if (o.receive == nullptr || o.how != copying::by_both) return put_shares::awaited;
+  const std::uint64_t put =
+      stream_->incoming_cursor(part_cursor::number(o.ticket))->put.load(std::memory_order_acquire);
+  if (put == part_cursor::word(o.ticket, part_cursor::rest)) return put_shares::refused;
+  const bool all = o.come <= o.header.bytes && put == part_cursor::word(o.ticket, o.header.bytes - o.come);
+  return all ? put_shares::complete : put_shares::awaited;
+}
+
 /// Ends a message of which both ends have copied their shares. True if there was one.
 inline bool peer_connection::end_shares() {
   for (std::size_t i = 0; i < offered_.size(); ++i) {
     const offered& o = offered_[i];
-    if (o.receive == nullptr || o.how != copying::by_both) continue;
-    const std::uint64_t put =
-        stream_->incoming_cursor(part_cursor::number(o.ticket))->put.load(std::memory_order_acquire);
-    if (put == part_cursor::word(o.ticket, part_cursor::rest)) {
-      // The kernel has refused the sender what it had taken on: this end reads everything again.
-      shares_ = false;
+    const put_shares put = put_of(o);
+    if (put == put_shares::awaited) continue;
+    if (put == put_shares::refused) {
+      // What the sender had taken on is nowhere: this end reads everything again.
+      senders_may_write_ = false;
       if (!stream_->read_peer(o.where, range_of({o.receive->pieces, o.receive->piece_count}, 0, o.header.bytes))) {
         lose(error_of(boost::system::errc::io_error), "reading a message out of its sender's memory");
         return true;
       }
-    } else if (o.come > o.header.bytes || put != part_cursor::word(o.ticket, o.header.bytes - o.come)) {
-      continue;
     }
     enqueue_frame(frame_kind::taken, envelope{}, o.ticket);
     if (open()) come_whole(i, copying::by_both);
@@ -126,13 +133,8 @@ inline bool peer_connection::end_shares() {
 }
 /// Whether `end_shares` has something to do.
 inline bool peer_connection::shares_have_come() const noexcept {
-  return std::any_of(offered_.begin(), offered_.end(), [this](const offered& o) {
-    if (o.receive == nullptr || o.how != copying::by_both) return false;
-    const std::uint64_t put =
-        stream_->incoming_cursor(part_cursor::number(o.ticket))->put.load(std::memory_order_acquire);
-    return put == part_cursor::word(o.ticket, o.header.bytes - o.come) ||
-           put == part_cursor::word(o.ticket, part_cursor::rest);
-  });
+  return std::any_of(offered_.begin(), offered_.end(),
+                     [this](const offered& o) { return put_of(o) != put_shares::awaited; });
 }
 
 /// The memory of a receive is about to be its owner's again: nobody may write to it after this. A sender that has taken a
@@ -163,16 +165,11 @@ inline bool peer_connection::begin_shares() {
   request* const asked = take(announced_, share_asked_.ticket);
   // The operation behind an unknown ticket was withdrawn: its communicator has failed on both sides.
   if (asked == nullptr) return open();
-  outgoing o;
-  o.into = come_places(asked->header.bytes);
-  if ((share_asked_.ticket & shared_ticket) == 0 || o.into.empty()) {
+  places into = come_places(asked->header.bytes);
+  if ((share_asked_.ticket & shared_ticket) == 0 || into.empty()) {
     return lose(error_of(boost::system::errc::invalid_argument), "reading places for a message that has other ones");
   }
-  in_parts_.emplace_back(asked->ticket, asked);
-  o.in_parts = true;
-  o.source = asked;
-  o.total = static_cast<std::size_t>(asked->header.bytes);
-  enqueue(std::move(o));
+  send_in_parts(*asked, std::move(into));
   return open();
 }
 

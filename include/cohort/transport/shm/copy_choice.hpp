@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// How a long message gets from one rank of a host to another: twice, by both ends at once, through a ring that both see; or
-// once, by the kernel, out of the sender's memory, by the receiver alone or by both, each a share. Which is faster depends on how far the two cores are from each other,
-// whether they are one core's two halves, and what else they do: so it is measured, of both, between each two ranks.
+// How a long message gets from one rank of a host to another: copied twice, through a ring that both see; or once, by the
+// kernel, by the receiver alone or by both ends, each a share. Which is faster depends on how far the two cores are from
+// each other, whether they are one core's two halves, and what else they do: so it is measured, of each, between each two.
 #pragma once
 
 #include <algorithm>

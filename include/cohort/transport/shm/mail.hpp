@@ -16,6 +16,7 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,11 +89,11 @@ class host_mail {
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.size(); }
   /// Letters to one rank stay in their order; one whose mailbox is full holds up nobody else's.
   void flush() {
-    std::vector<std::string> full;
+    std::vector<std::string_view> full;  // of letters that stay in the list
     waiting_.remove_if([&](const outgoing& o) {
       if (std::find(full.begin(), full.end(), o.to) != full.end()) return false;
       if (try_send(o)) return true;
-      full.push_back(o.to);
+      full.emplace_back(o.to);
       return false;
     });
   }
