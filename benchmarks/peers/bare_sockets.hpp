@@ -28,6 +28,7 @@ class mesh {
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in here = loopback(0);
     socklen_t size = sizeof here;
+    do_not_pace(listener);
     if (listener < 0 || ::bind(listener, address(here), size) != 0 || ::listen(listener, ranks) != 0 ||
         ::getsockname(listener, address(here), &size) != 0) {
       fail("listening on the loopback");
@@ -37,6 +38,7 @@ class mesh {
       wait_.until([&] { return areas[k].port.load(std::memory_order_acquire) != 0; });
       const sockaddr_in there = loopback(static_cast<in_port_t>(areas[k].port.load()));
       const int made = ::socket(AF_INET, SOCK_STREAM, 0);
+      do_not_pace(made);
       if (::connect(made, address(there), sizeof there) != 0) fail("connecting over the loopback");
       if (::send(made, &rank, sizeof rank, 0) != sizeof rank) fail("saying who connects");
       take(k, made);
@@ -67,6 +69,8 @@ class mesh {
   }
   static sockaddr* address(sockaddr_in& a) { return reinterpret_cast<sockaddr*>(&a); }
   static const sockaddr* address(const sockaddr_in& a) { return reinterpret_cast<const sockaddr*>(&a); }
+  /// Some hosts pace by default (BBR), which a loopback does not need; only before it is connected can that be prevented.
+  static void do_not_pace(int socket) { ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, "reno", 4); }
   void take(int rank, int socket) {
     const int on = 1;
     ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Several ranks on each of two hosts, which are network namespaces with a cable between them where this user may make
 // such: results are those of the oracle, and a rank that dies or a cable that breaks is told to everybody on both.
+#include "../support/congestion.hpp"
 #include "../support/oracle_exchange.hpp"
 #include "../support/oracle_processes.hpp"
 #include "../support/oracle_reduce.hpp"
@@ -11,6 +12,8 @@
 
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
+#include <string>
 
 using namespace oracle;
 
@@ -68,7 +71,37 @@ task<> call_until_failure(cohort::communicator<cohort::cpu>& world) {
   co_await faults::tell(later);
 }
 
+/// Ends well if that many connections of this rank have the congestion control.
+auto have_met(std::string congestion, int at_least, int at_most) {
+  return [=](cohort::communicator<cohort::cpu> world) -> task<int> {
+    co_await world.barrier();
+    const int found = harness::connections_with(congestion);
+    std::printf("%d with %s\n", found, congestion.c_str());
+    co_return found >= at_least&& found <= at_most ? 0 : 1;
+  };
+}
+
 }  // namespace
+
+TEST_CASE("hosts: connections between two hosts have their congestion control, those on one host have Reno") {
+  const two_networks networks;
+  if (!are_made(networks)) return;
+  if (harness::usual_congestion_control() == "reno") {
+    MESSAGE("skipped: these hosts have Reno for all");
+    return;
+  }
+  for (const bool apart : {false, true}) {
+    CAPTURE(apart);
+    const auto move_in = moving_to(networks, [apart](int r) { return apart ? r : 0; });
+    const auto ranks = harness::run_ranks(2, [&](int rank) {
+      move_in(rank);
+      ::setenv("COHORT_SHM", "0", 1);
+      return cohort::run(apart ? have_met("reno", 0, 0) : have_met("reno", 1, 1));
+    });
+    INFO(harness::describe(ranks));
+    for (const auto& each : ranks) CHECK(each.ok());
+  }
+}
 
 TEST_CASE("hosts: the oracle over two networks, in a row, in turns and with one rank more on one of them") {
   const two_networks networks;

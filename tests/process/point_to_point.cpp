@@ -2,14 +2,10 @@
 // Point-to-point messages between processes over TCP: what tests/support/point_to_point.hpp promises of any backend,
 // and messages of more than 2^31 bytes.
 #include "../support/point_to_point.hpp"
+#include "../support/congestion.hpp"
 #include "../support/processes.hpp"
 
 #include <doctest/doctest.h>
-
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -47,20 +43,6 @@ unsigned char byte_at(std::size_t i) { return static_cast<unsigned char>(i * 265
   co_return 0;
 }
 
-/// How many of this process's connections have that congestion control.
-int connections_with(const std::string& wanted) {
-  int found = 0;
-  for (int fd = 3; fd < 256; ++fd) {
-    char name[32] = {};
-    socklen_t size = sizeof name - 1;
-    sockaddr_storage other{};
-    socklen_t length = sizeof other;
-    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &length) != 0) continue;
-    if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0 && wanted == name) ++found;
-  }
-  return found;
-}
-
 struct congestion_count {
   int reno_at_least = 0;
   int reno_at_most = 0;
@@ -71,8 +53,8 @@ template <congestion_count Expected>
 task<int> connections(communicator<cpu> world) {
   int data = world.rank();
   co_await world.broadcast(data, root{0});
-  const int reno = connections_with("reno");
-  const int cubic = connections_with("cubic");
+  const int reno = harness::connections_with("reno");
+  const int cubic = harness::connections_with("cubic");
   std::printf("reno %d, cubic %d\n", reno, cubic);
   const bool all = reno >= Expected.reno_at_least && reno <= Expected.reno_at_most && cubic >= Expected.cubic_at_least;
   co_return all ? 0 : 1;
@@ -103,22 +85,15 @@ TEST_CASE("point to point: a message of more than 2^31 bytes") {
 }
 
 TEST_CASE("point to point: the congestion control of a connection is Reno on one host, or what was asked for") {
-  char usual[32] = {};
-  socklen_t size = sizeof usual - 1;
-  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  REQUIRE(::getsockopt(probe, IPPROTO_TCP, TCP_CONGESTION, usual, &size) == 0);
-  const std::string cubic = "cubic";
-  const bool has_cubic =
-      ::setsockopt(probe, IPPROTO_TCP, TCP_CONGESTION, cubic.data(), static_cast<socklen_t>(cubic.size())) == 0;
-  ::close(probe);
+  const std::string usual = harness::usual_congestion_control();
   // Connections of the launcher and of the liveness thread are as the host has them.
   constexpr congestion_count one{1, 1, 0};
   constexpr congestion_count some{1, 256, 0};
   constexpr congestion_count none{0, 0, 1};
   constexpr congestion_count any{0, 256, 1};
-  const bool all_are = std::string(usual) == "reno";
+  const bool all_are = usual == "reno";
   expect_all_end_well(2, all_are ? connections<some> : connections<one>, {{"COHORT_SHM", "0"}});
-  if (!has_cubic) {
+  if (!harness::has_congestion_control("cubic")) {
     MESSAGE("skipped: what was asked for, as this host has no cubic beside " << usual);
     return;
   }

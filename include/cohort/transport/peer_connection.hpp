@@ -156,6 +156,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   static constexpr std::size_t staging_bytes = std::size_t{64} << 10;
   /// Where reading costs no system call, what stands behind a header is copied twice only if it is short.
   static constexpr std::size_t least_staged = std::size_t{4} << 10;
+  /// Behind a message of that length another such one is expected, of which no more is copied twice than this.
+  static constexpr std::size_t long_message = std::size_t{32} << 10;
+  static constexpr std::size_t staged_of_long = std::size_t{16} << 10;
   /// In the ticket of a message that its sender can cut: whoever grants it says where.
   static constexpr std::uint64_t striped_ticket = std::uint64_t{1} << 63;
   /// In the ticket of a message of which both ends may move what is left: impl/peer_parts.hpp.
@@ -191,6 +194,11 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   void enqueue(outgoing&& o) {
     queue_.push_back(std::move(o));
     try_write();
+  }
+  /// How much is read before it is known where it goes.
+  [[nodiscard]] std::size_t staged_at_once() const noexcept {
+    if (stream_->same_host()) return least_staged;
+    return last_was_long_ ? staged_of_long : staging_bytes;
   }
   [[nodiscard]] bool between_frames() const noexcept {
     return open() && header_filled_ == 0 && payload_left_ == 0 && behind_left_ == 0;
@@ -301,6 +309,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   copy_choice copies_{};
 
   detail::byte_buffer staging_;
+  bool last_was_long_ = false;
   std::size_t header_filled_ = 0;
   unsigned char header_bytes_[frame::size] = {};
   std::uint64_t payload_left_ = 0;

@@ -159,6 +159,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
                                                                 std::function<void()> again);
   void read_again(int rank);
   void opened(int rank);
+  [[nodiscard]] tcp::socket socket_towards(const tcp::endpoint& where) const;
   void dial(int rank);
   void arm_read(int rank);
   void arm_write(int rank);
@@ -201,6 +202,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_{};
   // Handlers outlive this object on a caller's io_context: they look here first.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  congestion_choice congestion_;
   tcp::acceptor acceptor_;
   std::shared_ptr<tcp_doorway> door_{};
   boost::asio::steady_timer deadline_timer_;

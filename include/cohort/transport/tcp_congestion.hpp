@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Which congestion control the kernel uses for a connection between ranks: what the user names, plain Reno where both
-// ends are on one host, what the host uses otherwise.
+// ends are on one host, what the host uses otherwise. Chosen before there is a connection: the kernel goes on pacing one that BBR
+// has begun to pace, by a timer for each segment, whatever takes its place.
 #pragma once
 
 #include <cohort/detail/printable.hpp>
@@ -19,12 +20,20 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace cohort::transport {
 
 /// Result: whether this host has it and this user may choose it
 inline bool set_congestion_control(int socket, const std::string& name) noexcept {
   return ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0;
+}
+
+/// What the socket has, or what it will have once it is connected; "" if the kernel does not say.
+inline std::string congestion_control_of(int socket) {
+  char name[32] = {};
+  socklen_t size = sizeof name - 1;
+  return ::getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0 ? std::string(name) : std::string{};
 }
 
 /// Tries it out, before anybody is joined.
@@ -46,17 +55,49 @@ inline void require_congestion_control(const std::string& name) {
                                           "; this host has: " + available);
 }
 
-/// For a connection that has just been made.
+/// The choice of one rank.
 ///
 /// Cost: Reno sends as fast as the reader reads; what paces by measured rates halves the rate of a loopback
-inline void choose_congestion_control(boost::asio::ip::tcp::socket& connection, const std::string& named) noexcept {
-  boost::system::error_code unknown;
-  const auto other_end = connection.remote_endpoint(unknown);
-  if (!named.empty()) {
-    set_congestion_control(connection.native_handle(), named);  // it was tried out before
-  } else if (!unknown && other_end.address().is_loopback()) {
-    set_congestion_control(connection.native_handle(), "reno");  // one that is not there leaves what the host uses
+class congestion_choice {
+ public:
+  using tcp = boost::asio::ip::tcp;
+
+  /// Needs: `named` is empty, or has been tried out
+  explicit congestion_choice(std::string named) : named_(std::move(named)) {}
+
+  /// For what it accepts from now on, of which nobody can tell yet where it comes from.
+  void before_accepting(tcp::acceptor& from) {
+    of_this_host_ = congestion_control_of(from.native_handle());
+    set_congestion_control(from.native_handle(), named_.empty() ? on_one_host : named_);
   }
-}
+  /// Needs: an open socket; `own` is where this rank listens
+  void before_connecting(tcp::socket& socket, const boost::asio::ip::address& to,
+                         const boost::asio::ip::address& own) const {
+    if (!named_.empty()) {
+      set_congestion_control(socket.native_handle(), named_);
+    } else if (to.is_loopback() || to == own) {
+      set_congestion_control(socket.native_handle(), on_one_host);
+    }
+  }
+  /// A connection has been made, and tells who is at its other end.
+  void settle(tcp::socket& connection) const {
+    boost::system::error_code unknown;
+    const auto other_end = connection.remote_endpoint(unknown).address();
+    if (unknown || !named_.empty()) return;
+    const bool one_host = other_end.is_loopback() || other_end == connection.local_endpoint(unknown).address();
+    if (one_host) {
+      set_congestion_control(connection.native_handle(),
+                             on_one_host);  // one that is not there leaves what the host uses
+    } else if (congestion_control_of(connection.native_handle()) == on_one_host) {
+      set_congestion_control(connection.native_handle(), of_this_host_);
+    }
+  }
+
+ private:
+  static inline const std::string on_one_host = "reno";
+
+  std::string named_;
+  std::string of_this_host_{};
+};
 
 }  // namespace cohort::transport

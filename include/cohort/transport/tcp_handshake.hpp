@@ -147,10 +147,11 @@ class tcp_introduction : public std::enable_shared_from_this<tcp_introduction> {
     bytes_ = sealed(mine_, secret_);
   }
 
+  /// The socket may be open already, for options that must be set before it connects.
   void start(const boost::asio::ip::tcp::endpoint& where, done_type done) {
     done_ = std::move(done);
     boost::system::error_code failed;
-    link_.socket().open(where.protocol(), failed);
+    if (!link_.socket().is_open()) link_.socket().open(where.protocol(), failed);
     if (!failed) close_on_exec(link_.socket().native_handle());
     detail::connect_to(link_.socket(), where, [self = shared_from_this()](const boost::system::error_code& failure) {
       if (failure) return self->finish({failure, {}, true});

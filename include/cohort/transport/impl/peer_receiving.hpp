@@ -16,6 +16,7 @@ inline bool peer_connection::can_be_taken(const frame& f, std::size_t there, con
 inline void peer_connection::note_taken(const frame& f, envelope& came) {
   came = f.header;
   came.source = peer_;
+  last_was_long_ = f.header.bytes >= long_message;
   return_credit(static_cast<std::size_t>(f.header.bytes));
 }
 
@@ -34,7 +35,7 @@ inline bool peer_connection::receive_now(const envelope& expected, const piece& 
 inline peer_connection::first_message peer_connection::receive_first(const envelope& expected, const piece& into,
                                                                      envelope& came) {
   if (!between_frames() || over_) return first_message::another;
-  const piece room{staging_.data(), staging_bytes};
+  const piece room{staging_.data(), staged_at_once()};
   boost::system::error_code failure;
   const std::size_t got = stream_->receive({&room, 1}, failure);
   if (failure) {
@@ -176,7 +177,7 @@ inline bool peer_connection::try_read() {
       in_pieces_.push_back({early_->payload.data() + early_->arrived, direct});
     }
     const bool staged = direct == payload_left_ || in_pieces_.empty();
-    if (staged) in_pieces_.push_back({staging_.data(), stream_->same_host() ? least_staged : staging_bytes});
+    if (staged) in_pieces_.push_back({staging_.data(), staged_at_once()});
     boost::system::error_code failure;
     const std::size_t got = stream_->receive(in_pieces_, failure);
     if (failure) return end_first(failure, "receiving");
@@ -379,6 +380,7 @@ inline void peer_connection::land(const std::byte* data, std::size_t bytes) {
 inline void peer_connection::finish_payload() {
   if (part_of_ != 0) return end_part();
   const std::size_t bytes = static_cast<std::size_t>(payload_done_);
+  last_was_long_ = bytes >= long_message;
   request* const receive = std::exchange(target_, nullptr);
   early_message* const early = std::exchange(early_, nullptr);
   // What stays in the list of early messages keeps its share of the window until it is asked for.

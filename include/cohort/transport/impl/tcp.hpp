@@ -15,6 +15,7 @@ inline tcp_transport::tcp_transport(tcp_settings s, boost::asio::io_context* io)
       settings_(std::move(s)),
       own_io_(io == nullptr ? std::make_unique<boost::asio::io_context>(1) : nullptr),
       io_(io == nullptr ? own_io_.get() : io),
+      congestion_(settings_.congestion_control),
       acceptor_(*io_),
       deadline_timer_(*io_),
       room_timer_(*io_) {
@@ -67,7 +68,11 @@ inline tcp_transport::~tcp_transport() {
   }
 }
 
-inline unsigned short tcp_transport::listen() { return listen_on(acceptor_, tcp::endpoint(settings_.bind_address, 0)); }
+inline unsigned short tcp_transport::listen() {
+  const unsigned short port = listen_on(acceptor_, tcp::endpoint(settings_.bind_address, 0));
+  congestion_.before_accepting(acceptor_);
+  return port;
+}
 
 inline void tcp_transport::join(std::vector<tcp_peer_address> peers, const tcp::endpoint& monitor,
                                 clock::time_point deadline) {
@@ -168,8 +173,8 @@ inline std::string tcp_transport::describe_peer(int rank_of_peer) const {
 inline void tcp_transport::dial(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
   p.state = link::dialing;
-  p.dialing = std::make_shared<tcp_introduction>(tcp::socket(*io_), greeting_for(rank_of_peer), settings_.secret,
-                                                 settings_.tls);
+  p.dialing = std::make_shared<tcp_introduction>(socket_towards(p.address.where), greeting_for(rank_of_peer),
+                                                 settings_.secret, settings_.tls);
   p.dialing->start(p.address.where,
                    [this, alive = alive_, rank_of_peer](tcp_link wire, const tcp_introduction::outcome& o) {
                      if (!*alive) return;
@@ -188,6 +193,15 @@ inline void tcp_transport::dial(int rank_of_peer) {
                    });
 }
 
+/// One that cannot be opened is left to fail where it connects.
+inline tcp_transport::tcp::socket tcp_transport::socket_towards(const tcp::endpoint& where) const {
+  tcp::socket socket(*io_);
+  boost::system::error_code failed;
+  socket.open(where.protocol(), failed);
+  if (!failed) congestion_.before_connecting(socket, where.address(), settings_.bind_address);
+  return socket;
+}
+
 inline void tcp_transport::adopt(int rank_of_peer, tcp_link wire) {
   peer& p = peer_of(rank_of_peer);
   prepare(wire.socket());
@@ -203,7 +217,7 @@ inline void tcp_transport::adopt(int rank_of_peer, tcp_link wire) {
 inline void tcp_transport::prepare(tcp::socket& socket) const {
   boost::system::error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  choose_congestion_control(socket, settings_.congestion_control);
+  congestion_.settle(socket);
   socket.non_blocking(true, ignored);
   close_on_exec(socket.native_handle());
 }

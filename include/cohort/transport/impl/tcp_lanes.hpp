@@ -62,7 +62,7 @@ inline void tcp_transport::dial_lane(int rank_of_peer, std::size_t index) {
   hello mine = greeting_for(rank_of_peer);
   mine.lane = static_cast<std::uint32_t>(index + 1);
   const auto introduction =
-      std::make_shared<tcp_introduction>(tcp::socket(*io_), mine, settings_.secret, settings_.tls);
+      std::make_shared<tcp_introduction>(socket_towards(p.address.where), mine, settings_.secret, settings_.tls);
   p.lanes[index].dialing = introduction;
   introduction->start(
       p.address.where, [this, alive = alive_, rank_of_peer, index](tcp_link wire, const tcp_introduction::outcome& o) {
