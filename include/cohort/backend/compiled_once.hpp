@@ -32,8 +32,8 @@ using offset_list = collective::detail::short_vector<std::size_t>;
                                        collective::whole_vector&, cohort::detail::reducer_ref, bool*);                 \
   How task<> collective::all_reduce_by(cohort::detail::channel_ref<Transport>, collective::algorithm,                  \
                                        collective::joined_vector&, cohort::detail::reducer_ref, bool*);                \
-  How task<> collective::reduce_by(cohort::detail::channel_ref<Transport>, collective::algorithm, int, std::byte*,     \
-                                   std::size_t, cohort::detail::reducer_ref, bool*);                                   \
+  How task<> collective::reduce_by(cohort::detail::channel_ref<Transport>, collective::algorithm, int,                 \
+                                   const collective::whole_vector&, cohort::detail::reducer_ref, bool*);               \
   How task<> collective::reduce_in_copy(cohort::detail::channel_ref<Transport>, const std::byte*, std::byte*,          \
                                         std::size_t, collective::algorithm, cohort::detail::reducer_ref, bool*);       \
   How task<> collective::reduce_scatter_by(cohort::detail::channel_ref<Transport>, collective::algorithm,              \

@@ -43,7 +43,7 @@ operation<> all_reduce_in_frame([[maybe_unused]] cohort::detail::ticket t, const
       how = without_window(c, bytes, combine.commutative);
     }
   }
-  contribute(combine, bytes_of(in), bytes_of(out), count, ch.size());
+  all.elsewhere = contribute_late(combine, bytes_of(in), bytes_of(out), count, ch.size());
   bool finished = false;
   co_await all_reduce_by(ch, how, all, combine, &finished);
   if (!finished) conclude(combine, bytes_of(out), count, ch.size());

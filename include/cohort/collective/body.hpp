@@ -53,6 +53,9 @@ template <class T>
   return reinterpret_cast<std::byte*>(const_cast<T*>(data));
 }
 
+/// What is shorter is copied sooner than it is looked for elsewhere.
+inline constexpr std::size_t shortest_left = std::size_t{4} << 10;
+
 /// This rank's contribution, ready to be combined in `out`.
 inline void contribute(const cohort::detail::reducer& op, const std::byte* in, std::byte* out, std::size_t count,
                        int ranks) {
@@ -61,6 +64,18 @@ inline void contribute(const cohort::detail::reducer& op, const std::byte* in, s
   } else if (in != out && count > 0) {
     std::memcpy(out, in, count * op.element_bytes);
   }
+}
+
+/// The same, where a schedule may read it from `in` as well.
+///
+/// Result: null, or where it has been left: then nobody may write to that while the schedule goes on
+[[nodiscard]] inline const std::byte* contribute_late(const cohort::detail::reducer& op, const std::byte* in,
+                                                      std::byte* out, std::size_t count, int ranks) {
+  const std::size_t bytes = count * op.element_bytes;
+  const bool apart = in + bytes <= out || out + bytes <= in;
+  if (op.prepare == nullptr && apart && bytes >= shortest_left) return in;
+  contribute(op, in, out, count, ranks);
+  return nullptr;
 }
 
 inline void conclude(const cohort::detail::reducer& op, std::byte* out, std::size_t count, int ranks) {
@@ -72,6 +87,7 @@ struct whole_vector {
   std::byte* data;
   std::size_t count;
   std::size_t element_bytes;
+  const std::byte* elsewhere = nullptr;  ///< this rank's operand, if it is not there yet
   [[nodiscard]] layout cut(int blocks) const noexcept { return layout::even(data, count, element_bytes, blocks); }
 };
 

@@ -33,7 +33,7 @@ task<> all_reduce_on_hosts(const Channel& ch, Vector& v, std::size_t bytes, cons
 }
 
 template <class Channel>
-task<> reduce_on_hosts(const Channel& ch, int root, whole_vector& v, const cohort::detail::reducer& op) {
+task<> reduce_on_hosts(const Channel& ch, int root, const whole_vector& v, const cohort::detail::reducer& op) {
   const host_table* const on = hosts_of(ch);
   if (v.count * v.element_bytes > single_leader_bytes) {
     return execute_in_place(ch, multi_leader_reduce{multi_leader{on, ch.rank()}, root}, v, &op);

@@ -16,8 +16,8 @@ namespace cohort::collective {
 ///
 /// Result: `*finished` is set if the functor's `finish` has been applied
 template <class Channel>
-task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, std::size_t count,
-                 const cohort::detail::reducer& op, bool* finished = nullptr);
+task<> reduce_by(const Channel& ch, algorithm how, int root, const whole_vector& v, const cohort::detail::reducer& op,
+                 bool* finished = nullptr);
 
 /// `out` is null where the result does not go: there it takes scratch space to combine in.
 template <class Channel>
@@ -97,7 +97,8 @@ operation<std::optional<T>> reduce_value([[maybe_unused]] cohort::detail::ticket
       done = true;
     }
   }
-  if (!done) co_await reduce_by(ch, c.signature().algorithm, c.signature().root, bytes_of(&value), 1, combine);
+  const whole_vector one{bytes_of(&value), 1, sizeof(T)};
+  if (!done) co_await reduce_by(ch, c.signature().algorithm, c.signature().root, one, combine);
   if (ch.rank() != c.signature().root) co_return std::optional<T>{};
   conclude(combine, bytes_of(&value), 1, ch.size());
   co_return std::optional<T>{value};

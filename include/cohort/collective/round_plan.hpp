@@ -6,6 +6,7 @@
 #include <cohort/collective/copy_region.hpp>
 #include <cohort/collective/each_pair.hpp>
 #include <cohort/collective/layout.hpp>
+#include <cohort/collective/put_off.hpp>
 #include <cohort/collective/schedule.hpp>
 #include <cohort/collective/short_vector.hpp>
 #include <cohort/detail/byte_buffer.hpp>
@@ -29,11 +30,17 @@ using cohort::detail::reducer;
 template <class Transport>
 concept tells_of_pieces = Transport::tells_of_pieces;
 
-/// What one round does on this rank. Local actions take place while it is being filled. But in a round that only sends, a long
-/// copy to where nothing is sent from waits until the sends are under way, as others wait for those.
+/// What each round does on this rank. Local actions take place while it is being filled. But a long copy of the input waits: in a
+/// round that only sends until the sends are under way, as others wait for those; in one that combines what arrives with it, for
+/// that, which reads it from the input.
 class round_plan {
  public:
   round_plan(const layouts& where, const reducer* op) noexcept : where_(&where), op_(op) {}
+
+  /// The rank's own operand, which is still elsewhere.
+  ///
+  /// Needs: nobody writes to `from` before `finish`, and it does not overlap with any buffer
+  void begin_with(std::byte* to, const std::byte* from, std::size_t bytes) { put_off_.add(to, from, bytes, true); }
 
   void clear() noexcept {
     transfers_.clear();
@@ -41,7 +48,7 @@ class round_plan {
     requests_.clear();
     targets_.clear();
     arriving_.clear();
-    late_ = {};
+    copied_.clear();
   }
   [[nodiscard]] bool empty() const noexcept { return transfers_.empty(); }
 
@@ -49,20 +56,24 @@ class round_plan {
   void receive(int peer, region r) { add(peer, r, kind::receive, side::right); }
   void receive_reduce(int peer, region r, side s) { add(peer, r, kind::receive_reduce, s); }
   void copy(region from, region to) {
-    copy_late();
+    make(from);
+    forget(to);
     const layout& source = where_->of(from.where);
     const layout& target = where_->of(to.where);
     if (from.where == buffer::in) {
-      const late_copy whole{source.together(from.first, from.count), target.together(to.first, to.count)};
-      if (whole.may_wait()) {
-        late_ = whole;
+      const transport::piece data = source.together(from.first, from.count);
+      const transport::piece place = target.together(to.first, to.count);
+      if (may_wait(data, place)) {
+        put_off_.add(place.data, data.data, data.bytes, to.where == buffer::out);
+        copied_.push_back(place);
         return;
       }
     }
     copy_region(source, from, target, to);
   }
   void reduce(region from, region into, side s) {
-    copy_late();
+    make(from);
+    make(into);
     each_pair(where_->of(from.where), from, where_->of(into.where), into,
               [this, s](std::byte* target, const std::byte* data, std::size_t n) {
                 op_->fold(op_->op, target, data, n / op_->element_bytes, s);
@@ -73,7 +84,9 @@ class round_plan {
   /// posted lands in place.
   template <class Channel>
   void start(const Channel& ch, transport::transfer_scope& scope, cohort::detail::buffer_cache& cache) {
-    if (late_.from.bytes > 0 && is_needed(late_)) copy_late();
+    const bool sends_alone =
+        std::all_of(transfers_.begin(), transfers_.end(), [](const transfer& t) { return t.what == kind::send; });
+    if (!sends_alone && !may_wait_for_rounds()) make_copies();
     for (transfer& t : transfers_) {
       if (t.what == kind::send) add_pieces(t);
     }
@@ -92,7 +105,10 @@ class round_plan {
     }
     std::size_t staged = 0;
     for (transfer& t : transfers_) {
-      if (t.what == kind::receive) add_pieces(t);
+      if (t.what == kind::receive) {
+        each_run(t, [this](const std::byte* d, std::size_t n) { put_off_.forget(d, n); });
+        add_pieces(t);
+      }
       if (t.what != kind::receive_reduce) continue;
       t.first_piece = pieces_.size();
       t.staged = staged;
@@ -123,15 +139,16 @@ class round_plan {
     }
     scope.hold(requests_.data(), requests_.size());
     for (std::size_t i = 0; i < requests_.size(); ++i) scope.start(ch.transport(), i);
-    copy_late();
+    if (sends_alone) make_copies();
   }
 
-  /// The copy that may have been put off; a round without transfers is not started.
-  void copy_late() noexcept {
-    if (late_.from.bytes == 0) return;
-    std::memcpy(late_.to.data, late_.from.data, late_.from.bytes);
-    late_ = {};
+  /// What was copied in this round and not before it was looked at; a round without transfers is not started.
+  void make_copies() {
+    for (const transport::piece& p : copied_) put_off_.make(p.data, p.bytes);
+    copied_.clear();
   }
+  /// After the last round.
+  void finish() { put_off_.make_lasting(); }
 
   /// Combines what has arrived and was not combined on its way.
   void combine() {
@@ -140,8 +157,12 @@ class round_plan {
       if (t.what != kind::receive_reduce || t.streams) continue;
       const std::byte* arrived = staging_.data() + t.staged;
       each_run(t, [&](std::byte* d, std::size_t n) {
-        op_->fold(op_->op, d, arrived, n / op_->element_bytes, t.arriving);
-        arrived += n;
+        put_off_.each_source(d, n, [&](const std::byte* own, std::size_t m) {
+          fold(d, own, arrived, m, t.arriving);
+          d += m;
+          arrived += m;
+        });
+        put_off_.forget(d - n, n);
       });
     }
   }
@@ -161,13 +182,10 @@ class round_plan {
     bool streams;
     bool gone;  ///< a send that needed no request
   };
-  struct late_copy {
-    transport::piece from{};
-    transport::piece to{};
-    [[nodiscard]] bool may_wait() const noexcept {
-      return from.data != nullptr && to.data != nullptr && from.bytes >= shortest_late && from.bytes == to.bytes &&
-             !overlap(from, to);
-    }
+  /// Where a chunk is combined, and with what.
+  struct chunk_target {
+    std::byte* to;
+    const std::byte* own;
   };
   /// A receive that is combined while it arrives.
   struct arrival {
@@ -179,17 +197,39 @@ class round_plan {
   static constexpr std::size_t longest_at_once = std::size_t{4} << 10;
   /// Up to here what arrives stays in a second-level cache until its round is over.
   static constexpr std::size_t longest_staged = std::size_t{256} << 10;
-  static constexpr std::size_t shortest_late = std::size_t{64} << 10;
   [[nodiscard]] static bool overlap(const transport::piece& a, const transport::piece& b) noexcept {
     return a.data < b.data + b.bytes && b.data < a.data + a.bytes;
   }
-  [[nodiscard]] bool is_needed(const late_copy& c) const {
-    bool needed = false;
-    for (const transfer& t : transfers_) {
-      needed = needed || t.what != kind::send;
-      each_run(t, [&](std::byte* d, std::size_t n) { needed = needed || overlap({d, n}, c.to); });
-    }
-    return needed;
+  /// What is shorter is copied sooner than it is looked for.
+  static constexpr std::size_t shortest_late = std::size_t{4} << 10;
+  [[nodiscard]] static bool may_wait(const transport::piece& from, const transport::piece& to) noexcept {
+    return from.data != nullptr && to.data != nullptr && from.bytes >= shortest_late && from.bytes == to.bytes &&
+           !overlap(from, to);
+  }
+  /// Whether the round combines, and no later one can write to the input, so that copies of that may stay put off.
+  [[nodiscard]] bool may_wait_for_rounds() const {
+    if (copied_.empty()) return true;
+    const transport::piece in = where_->in.together(0, where_->in.blocks());
+    const transport::piece out = where_->out.together(0, where_->out.blocks());
+    return in.data != nullptr && out.data != nullptr && !overlap(in, out) &&
+           std::any_of(transfers_.begin(), transfers_.end(),
+                       [](const transfer& t) { return t.what == kind::receive_reduce; });
+  }
+  void make(region r) {
+    if (r.where == buffer::in) return;
+    where_->of(r.where).each_piece(r.first, r.count,
+                                   [this](const std::byte* d, std::size_t n) { put_off_.make(d, n); });
+  }
+  void forget(region r) {
+    where_->of(r.where).each_piece(r.first, r.count,
+                                   [this](const std::byte* d, std::size_t n) { put_off_.forget(d, n); });
+  }
+  /// What has arrived combined with this rank's own, which is at `to` or elsewhere.
+  void fold(std::byte* to, const std::byte* own, const std::byte* arrived, std::size_t bytes, side where) const {
+    const std::size_t elements = bytes / op_->element_bytes;
+    if (own == to) return op_->fold(op_->op, to, arrived, elements, where);
+    const std::byte* const in_order[] = {where == side::left ? arrived : own, where == side::left ? own : arrived};
+    op_->fold_many(op_->op, to, in_order, 2, elements, false);
   }
   [[nodiscard]] std::size_t chunk_bytes() const noexcept {
     constexpr std::size_t about = std::size_t{128} << 10;
@@ -203,7 +243,11 @@ class round_plan {
 
   void add_pieces(transfer& t) {
     t.first_piece = pieces_.size();
-    each_run(t, [&](std::byte* d, std::size_t n) { pieces_.push_back({d, n}); });
+    each_run(t, [&](std::byte* d, std::size_t n) {
+      put_off_.each_source(d, n, [this](const std::byte* at, std::size_t m) {
+        pieces_.push_back({const_cast<std::byte*>(at), m});  // a send reads it alone
+      });
+    });
     t.pieces = pieces_.size() - t.first_piece;
   }
   /// Short messages leave before anything else is done: somebody may be waiting for them. Only up to the first that
@@ -242,7 +286,11 @@ class round_plan {
     for (const transfer& other : transfers_) {
       if (&other == &t) continue;
       each_run(t, [&](std::byte* mine, std::size_t n) {
-        each_run(other, [&](std::byte* its, std::size_t m) { alone = alone && !overlap({mine, n}, {its, m}); });
+        const auto compare = [&](std::byte* its, std::size_t m) { alone = alone && !overlap({mine, n}, {its, m}); };
+        if (other.what != kind::send) return each_run(other, compare);
+        for (std::size_t i = 0; i < other.pieces; ++i) {
+          compare(pieces_[other.first_piece + i].data, pieces_[other.first_piece + i].bytes);
+        }
       });
     }
     return alone;
@@ -251,10 +299,14 @@ class round_plan {
   void cut_into_chunks(transfer& t) {
     t.first_target = targets_.size();
     each_run(t, [&](std::byte* d, std::size_t n) {
-      for (std::size_t done = 0; done < n; done += chunk_bytes()) {
-        pieces_.push_back({staging_.data() + t.staged, std::min(chunk_bytes(), n - done)});
-        targets_.push_back(d + done);
-      }
+      put_off_.each_source(d, n, [&](const std::byte* own, std::size_t m) {
+        for (std::size_t done = 0; done < m; done += chunk_bytes()) {
+          pieces_.push_back({staging_.data() + t.staged, std::min(chunk_bytes(), m - done)});
+          targets_.push_back({d + done, own + done});
+        }
+        d += m;
+      });
+      put_off_.forget(d - n, n);
     });
   }
   static void combine_piece(const transport::request& r, std::size_t number, std::size_t offset, const std::byte* data,
@@ -263,8 +315,8 @@ class round_plan {
     round_plan& plan = *a.plan;
     if (plan.failure_) return;
     try {
-      plan.op_->fold(plan.op_->op, plan.targets_[a.first_target + number] + offset, data,
-                     bytes / plan.op_->element_bytes, a.where);
+      const chunk_target& t = plan.targets_[a.first_target + number];
+      plan.fold(t.to + offset, t.own + offset, data, bytes, a.where);
     } catch (...) {
       plan.failure_ = std::current_exception();
     }
@@ -275,10 +327,11 @@ class round_plan {
   short_vector<transfer> transfers_{};
   short_vector<transport::piece> pieces_{};
   short_vector<transport::request> requests_{};
-  short_vector<std::byte*> targets_{};
+  short_vector<chunk_target> targets_{};
   short_vector<arrival> arriving_{};
   std::exception_ptr failure_{};
-  late_copy late_{};
+  put_off_copies put_off_{};
+  short_vector<transport::piece> copied_{};  // in this round, and put off
   cohort::detail::borrowed_buffer staging_{};
 };
 

@@ -35,15 +35,16 @@ operation<> scan_in_frame([[maybe_unused]] cohort::detail::ticket t, const T* in
       how = without_window(c, count * sizeof(T), false);
     }
   }
-  contribute(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
   whole_vector all{bytes_of(out), count, sizeof(T)};
   if constexpr (transport::native_scan<Transport, T, Op>) {
     if (c.signature().algorithm == algorithm::native) {
+      contribute(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
       co_await transport::native_collectives<Transport>::scan(c, bytes_of(out), bytes_of(out), count, combine);
       conclude(combine, bytes_of(out), count, ch.rank() + 1);
       co_return;
     }
   }
+  all.elsewhere = contribute_late(combine, bytes_of(in), bytes_of(out), count, ch.rank() + 1);
   co_await scan_by(ch, how, all, combine);
   conclude(combine, bytes_of(out), count, ch.rank() + 1);
 }

@@ -13,22 +13,20 @@
 namespace cohort::collective {
 
 template <class Channel>
-task<> reduce_shared(const Channel& ch, int root, std::byte* data, std::size_t count, const cohort::detail::reducer& op,
-                     bool* finished);
+task<> reduce_shared(const Channel& ch, int root, whole_vector v, const cohort::detail::reducer& op, bool* finished);
 
 template <class Channel>
-task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, std::size_t count,
-                 const cohort::detail::reducer& op, bool* finished) {
+task<> reduce_by(const Channel& ch, algorithm how, int root, const whole_vector& v, const cohort::detail::reducer& op,
+                 bool* finished) {
   const int p = ch.size();
   const int r = ch.rank();
-  whole_vector v{data, count, op.element_bytes};
   if constexpr (transport::sharing_transport<typename Channel::transport_type>) {
-    if (how == algorithm::shared_memory) return reduce_shared(ch, root, data, count, op, finished);
+    if (how == algorithm::shared_memory) return reduce_shared(ch, root, v, op, finished);
     if (how == algorithm::hierarchical) return reduce_on_hosts(ch, root, v, op);
   }
   switch (how) {
     case algorithm::circulant: {
-      const int segments = pipeline_segments(how, count * op.element_bytes, p);
+      const int segments = pipeline_segments(how, v.count * v.element_bytes, p);
       return execute_in_place(ch, circulant_reduce(p, r, root, segments), v, &op);
     }
     case algorithm::reduce_scatter_gather:
@@ -39,13 +37,12 @@ task<> reduce_by(const Channel& ch, algorithm how, int root, std::byte* data, st
 }
 
 template <class Channel>
-task<> reduce_shared(const Channel& ch, int root, std::byte* data, std::size_t count, const cohort::detail::reducer& op,
-                     bool* finished) {
-  const std::size_t bytes = count * op.element_bytes;
-  const layout whole = layout::uniform(data, bytes, 1);
+task<> reduce_shared(const Channel& ch, int root, whole_vector v, const cohort::detail::reducer& op, bool* finished) {
+  const std::size_t bytes = v.count * v.element_bytes;
+  const layout whole = layout::uniform(v.data, bytes, 1);
   const reduced how = co_await reduce_in_window(ch, whole, whole, bytes, op, root);
   if (how == reduced::not_at_all) {
-    co_await reduce_by(ch, without_window(ch.current(), bytes, op.commutative), root, data, count, op);
+    co_await reduce_by(ch, without_window(ch.current(), bytes, op.commutative), root, v, op);
   } else if (finished != nullptr) {
     *finished = how == reduced::finished;
   }
@@ -57,8 +54,8 @@ task<> reduce_in_copy(const Channel& ch, const std::byte* in, std::byte* out, st
   call& c = ch.current();
   const cohort::detail::borrowed_buffer scratch(c.engine().scratch(), out == nullptr ? count * op.element_bytes : 0);
   std::byte* const total = out != nullptr ? out : scratch.data();
-  contribute(op, in, total, count, ch.size());
-  co_await reduce_by(ch, how, c.signature().root, total, count, op, finished);
+  const whole_vector v{total, count, op.element_bytes, contribute_late(op, in, total, count, ch.size())};
+  co_await reduce_by(ch, how, c.signature().root, v, op, finished);
 }
 
 }  // namespace cohort::collective
