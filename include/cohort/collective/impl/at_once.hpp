@@ -103,6 +103,9 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, c
   return true;
 }
 
+/// From here on a rank's own block of a reduce_scatter is left where it is.
+inline constexpr std::size_t shortest_apart = std::size_t{4} << 10;
+
 COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t, const layout& in,
                                                             const layout& out, std::size_t longest,
                                                             const cohort::detail::reducer& op) {
@@ -120,7 +123,13 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_scatter_at_once(cohort::detail::tick
   const int p = step.size();
   const int r = step.rank();
   const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
-  if (together != nullptr) {
+  // Nobody else reads this rank's own block. Where it is short, one copy of all is the shortest.
+  const std::size_t before = static_cast<std::size_t>(r) * longest;
+  const std::byte* const own = together != nullptr && longest >= shortest_apart ? together + before : nullptr;
+  if (own != nullptr) {
+    std::memcpy(memory(r), together, before);
+    std::memcpy(memory(r) + before + longest, own + longest, (ranks - 1) * longest - before);
+  } else if (together != nullptr) {
     copy_short(memory(r), together, longest * ranks);
   } else {
     for (int k = 0; k < p; ++k) copy_in(in, k, 0, longest, memory(r) + static_cast<std::size_t>(k) * longest);
@@ -128,7 +137,7 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_scatter_at_once(cohort::detail::tick
   now.raise();
   if (!now.raised_by_all()) return false;
   try {
-    sources.set([&](int k) { return memory(k) + static_cast<std::size_t>(r) * longest; });
+    sources.set([&](int k) { return k == r && own != nullptr ? own : memory(k) + before; });
     if (result != nullptr) {
       sources.fold(op, p, result, longest);
       conclude(op, result, longest / op.element_bytes, p);

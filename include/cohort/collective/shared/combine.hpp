@@ -43,17 +43,21 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
   }
   const std::size_t chunk = reduce_scatter_chunk(use.capacity(), ranks, op.element_bytes);
   const bool streaming = exceeds_caches(ranks * (ranks + 1) * longest);
+  // Nobody else reads this rank's own block: where it is one run, it is combined from where it is.
+  const std::byte* const own = tiny ? nullptr : in.together(r, 1).data;
   for (std::size_t at = 0; at == 0 || at < longest; at += chunk) {
     const std::size_t here = std::min(chunk, longest - at);
     const auto memory = [&use, tiny](int k) { return tiny ? use.short_data(k) : use.slot(k); };
     if (at > 0 || !use.begun()) {
       for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
-      // This rank's own block too, so that its operand is where those of the others are; nobody else reads it.
-      for (int k = 0; k < p; ++k) copy_in(in, k, at, here, memory(r) + static_cast<std::size_t>(k) * here);
+      for (int k = 0; k < p; ++k) {
+        if (k != r || own == nullptr) copy_in(in, k, at, here, memory(r) + static_cast<std::size_t>(k) * here);
+      }
       use.raise();
     }
     for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
-    sources.set([&](int k) { return memory(k) + static_cast<std::size_t>(r) * here; });
+    sources.set(
+        [&](int k) { return k == r && own != nullptr ? own + at : memory(k) + static_cast<std::size_t>(r) * here; });
     sources.fold_out(op, p, out, 0, at, here, streaming);
     use.end_step();
   }
