@@ -42,9 +42,7 @@ TEST_CASE("congestion: both ends of a connection on one host have Reno from its 
   two_ends ends("");
   CHECK(ends.of_dialed() == "reno");
   CHECK(ends.of_accepted() == "reno");
-  ends.choice.settle(ends.dialed);
-  ends.choice.settle(ends.accepted);
-  CHECK(ends.of_dialed() == "reno");
+  ends.choice.after_accepting(ends.accepted);
   CHECK(ends.of_accepted() == "reno");
 }
 
@@ -56,9 +54,7 @@ TEST_CASE("congestion: what was asked for is there from the first segment on, an
   two_ends ends("cubic");
   CHECK(ends.of_dialed() == "cubic");
   CHECK(ends.of_accepted() == "cubic");
-  ends.choice.settle(ends.dialed);
-  ends.choice.settle(ends.accepted);
-  CHECK(ends.of_dialed() == "cubic");
+  ends.choice.after_accepting(ends.accepted);
   CHECK(ends.of_accepted() == "cubic");
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cohort/collective/layout.hpp>
+#include <cohort/collective/put_off.hpp>
 #include <cohort/collective/short_vector.hpp>
 #include <cohort/detail/fold.hpp>
 #include <cohort/operation.hpp>
@@ -53,9 +54,6 @@ template <class T>
   return reinterpret_cast<std::byte*>(const_cast<T*>(data));
 }
 
-/// What is shorter is copied sooner than it is looked for elsewhere.
-inline constexpr std::size_t shortest_left = std::size_t{4} << 10;
-
 /// This rank's contribution, ready to be combined in `out`.
 inline void contribute(const cohort::detail::reducer& op, const std::byte* in, std::byte* out, std::size_t count,
                        int ranks) {
@@ -73,7 +71,7 @@ inline void contribute(const cohort::detail::reducer& op, const std::byte* in, s
                                                       std::byte* out, std::size_t count, int ranks) {
   const std::size_t bytes = count * op.element_bytes;
   const bool apart = in + bytes <= out || out + bytes <= in;
-  if (op.prepare == nullptr && apart && bytes >= shortest_left) return in;
+  if (op.prepare == nullptr && apart && bytes >= detail::shortest_put_off) return in;
   contribute(op, in, out, count, ranks);
   return nullptr;
 }

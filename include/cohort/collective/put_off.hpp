@@ -11,6 +11,9 @@
 
 namespace cohort::collective::detail {
 
+/// What is shorter is copied sooner than it is looked for elsewhere.
+inline constexpr std::size_t shortest_put_off = std::size_t{4} << 10;
+
 class put_off_copies {
  public:
   /// From now on the bytes at `to` are those at `from`, which nobody writes while that is so.

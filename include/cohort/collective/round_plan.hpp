@@ -200,10 +200,8 @@ class round_plan {
   [[nodiscard]] static bool overlap(const transport::piece& a, const transport::piece& b) noexcept {
     return a.data < b.data + b.bytes && b.data < a.data + a.bytes;
   }
-  /// What is shorter is copied sooner than it is looked for.
-  static constexpr std::size_t shortest_late = std::size_t{4} << 10;
   [[nodiscard]] static bool may_wait(const transport::piece& from, const transport::piece& to) noexcept {
-    return from.data != nullptr && to.data != nullptr && from.bytes >= shortest_late && from.bytes == to.bytes &&
+    return from.data != nullptr && to.data != nullptr && from.bytes >= shortest_put_off && from.bytes == to.bytes &&
            !overlap(from, to);
   }
   /// Whether the round combines, and no later one can write to the input, so that copies of that may stay put off.

@@ -154,7 +154,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   [[nodiscard]] hello greeting_for(int rank) const;
   [[nodiscard]] std::string describe_peer(int rank) const;
   void adopt(int rank, tcp_link wire);
-  void prepare(tcp::socket& socket) const;
+  static void prepare(tcp::socket& socket);
   [[nodiscard]] static std::unique_ptr<byte_stream> stream_over(tcp_link wire, tcp::socket*& socket,
                                                                 std::function<void()> again);
   void read_again(int rank);

@@ -79,16 +79,14 @@ class congestion_choice {
       set_congestion_control(socket.native_handle(), on_one_host);
     }
   }
-  /// A connection has been made, and tells who is at its other end.
-  void settle(tcp::socket& connection) const {
+  /// It has been accepted, and tells where it comes from.
+  void after_accepting(tcp::socket& connection) const {
     boost::system::error_code unknown;
     const auto other_end = connection.remote_endpoint(unknown).address();
     if (unknown || !named_.empty()) return;
     const bool one_host = other_end.is_loopback() || other_end == connection.local_endpoint(unknown).address();
-    if (one_host) {
-      set_congestion_control(connection.native_handle(),
-                             on_one_host);  // one that is not there leaves what the host uses
-    } else if (congestion_control_of(connection.native_handle()) == on_one_host) {
+    // One that comes by a route with a congestion control of its own has that.
+    if (!one_host && congestion_control_of(connection.native_handle()) == on_one_host) {
       set_congestion_control(connection.native_handle(), of_this_host_);
     }
   }

@@ -134,6 +134,7 @@ inline void tcp_transport::open_door() {
                                         settings_.tls);
   door_->open([this](const hello& h) { return decide_incoming(h); },
               [this](tcp_link wire, const hello& h) {
+                congestion_.after_accepting(wire.socket());
                 if (h.lane == 0) return adopt(h.rank, std::move(wire));
                 adopt_lane(h.rank, h.lane - 1, std::move(wire));
               });
@@ -214,10 +215,9 @@ inline void tcp_transport::adopt(int rank_of_peer, tcp_link wire) {
   opened(rank_of_peer);
 }
 
-inline void tcp_transport::prepare(tcp::socket& socket) const {
+inline void tcp_transport::prepare(tcp::socket& socket) {
   boost::system::error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  congestion_.settle(socket);
   socket.non_blocking(true, ignored);
   close_on_exec(socket.native_handle());
 }
