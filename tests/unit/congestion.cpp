@@ -36,14 +36,18 @@ struct two_ends {
   congestion_choice choice;
 };
 
+void expect_everywhere(const std::string& named, const std::string& wanted) {
+  two_ends ends(named);
+  CHECK(ends.of_dialed() == wanted);
+  CHECK(ends.of_accepted() == wanted);
+  ends.choice.after_accepting(ends.accepted);
+  CHECK(ends.of_accepted() == wanted);
+}
+
 }  // namespace
 
 TEST_CASE("congestion: both ends of a connection on one host have Reno from its first segment on") {
-  two_ends ends("");
-  CHECK(ends.of_dialed() == "reno");
-  CHECK(ends.of_accepted() == "reno");
-  ends.choice.after_accepting(ends.accepted);
-  CHECK(ends.of_accepted() == "reno");
+  expect_everywhere("", "reno");
 }
 
 TEST_CASE("congestion: what was asked for is there from the first segment on, and stays") {
@@ -51,11 +55,7 @@ TEST_CASE("congestion: what was asked for is there from the first segment on, an
     MESSAGE("skipped: this host has no cubic, or does not let this user choose it");
     return;
   }
-  two_ends ends("cubic");
-  CHECK(ends.of_dialed() == "cubic");
-  CHECK(ends.of_accepted() == "cubic");
-  ends.choice.after_accepting(ends.accepted);
-  CHECK(ends.of_accepted() == "cubic");
+  expect_everywhere("cubic", "cubic");
 }
 
 TEST_CASE("congestion: a socket that is about to connect to another host is as its own host has it") {
