@@ -35,6 +35,12 @@ inline task<> selection(world_type) {
   }
   expect(over_mpi.choose(broadcast, 20000, 2, true) == algorithm::native, "MPI's own of a longer vector");
   expect(over_mpi.choose(all_gather, 20000, 2, true) != algorithm::native, "messages of two blocks that are shorter");
+  expect(over_mpi.choose(broadcast, 1 << 20, 2, true) == algorithm::binomial, "one message of a long vector");
+  expect(over_mpi.choose(broadcast, 1 << 20, 3, true) == algorithm::native,
+         "MPI's own of a long vector of three ranks");
+  expect(over_mpi.choose(scatter, 1 << 18, 2, true) == algorithm::linear, "messages of long blocks");
+  expect(over_mpi.choose(gather, 1 << 18, 2, true) == algorithm::native, "MPI's own of blocks that are not so long");
+  expect(over_mpi.choose(all_to_all, 1 << 24, 2, true) == algorithm::native, "MPI's own of blocks both ways");
   expect(over_mpi.choose(broadcast, 8, 3, true) == algorithm::native, "MPI's own of three ranks");
   expect(over_mpi.choose(all_gather_v, 0, 2, true) == algorithm::native, "MPI's own where sizes differ");
   expect(over_mpi.choose(scan, 1 << 20, 2, true) == algorithm::recursive_doubling, "no long scan of MPI's");
