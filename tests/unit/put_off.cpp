@@ -2,6 +2,7 @@
 // Copies that are put off: whoever asks finds the bytes that a copy at once would have left, whatever was written, made or
 // copied in between, and those that last are there in the end.
 #include <cohort/collective/put_off.hpp>
+#include <cohort/collective/round_plan.hpp>
 
 #include <doctest/doctest.h>
 
@@ -87,4 +88,21 @@ TEST_CASE("put off: what was never needed, and does not last, is never copied") 
   m.copies.make_lasting();
   CHECK(m.late[3] == std::byte{0});
   CHECK(m.late[19] == m.input[3]);
+}
+
+TEST_CASE("put off: copies of a round take place in their order where the input is a part of the output") {
+  namespace c = cohort::collective;
+  constexpr std::size_t block = 2 * c::detail::shortest_put_off;
+  std::vector<std::byte> both(2 * block, std::byte{1});
+  std::vector<std::byte> work(2 * block, std::byte{2});
+  c::layouts where;
+  where.in = c::layout::uniform(both.data() + block, block, 1);  // block 1 of the output
+  where.out = c::layout::uniform(both.data(), block, 2);
+  where.work = c::layout::uniform(work.data(), block, 2);
+  c::detail::round_plan plan(where, nullptr);
+  plan.copy({c::buffer::in, 0, 1}, {c::buffer::work, 0, 1});
+  plan.copy({c::buffer::work, 1, 1}, {c::buffer::out, 1, 1});
+  plan.make_copies();
+  CHECK(work[0] == std::byte{1});
+  CHECK(both[block] == std::byte{2});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copies of a rank's input that a schedule asks for and that may never have to be made: what is sent is read from the input, and
-// what is combined with something that arrives is read from there by the same pass. Used by round_plan.hpp.
+// what is combined with something that arrives is read from there by the same pass. Used by round_plan.hpp, and by body.hpp to know what is worth it.
 #pragma once
 
 #include <cohort/collective/short_vector.hpp>
@@ -22,6 +22,7 @@ class put_off_copies {
   void add(std::byte* to, const std::byte* from, std::size_t bytes, bool lasting) {
     if (bytes > 0) all_.push_back({to, from, bytes, lasting});
   }
+  [[nodiscard]] bool none() const noexcept { return all_.empty(); }
 
   /// Calls f(where, bytes) for the bytes at `data`, in order, with where they are now.
   template <class F>
@@ -43,27 +44,21 @@ class put_off_copies {
     }
   }
 
-  /// The bytes at `data` are written otherwise.
+  /// The bytes at `data` are written otherwise: of what is put off, the parts in front of them and behind them are left.
   void forget(const std::byte* data, std::size_t bytes) {
-    for (std::size_t i = 0; i < all_.size();) {
-      const put_off whole = all_[i];
-      if (!whole.overlaps(data, bytes)) {
-        ++i;
+    short_vector<put_off> left;
+    for (const put_off& p : all_) {
+      if (!p.overlaps(data, bytes)) {
+        left.push_back(p);
         continue;
       }
-      all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(i));
-      // What is left in front and behind stands where it is not looked at again.
-      const std::byte* const end = whole.to + whole.bytes;
-      short_vector<put_off> rest;
-      if (whole.to < data)
-        rest.push_back({whole.to, whole.from, static_cast<std::size_t>(data - whole.to), whole.lasting});
-      if (data + bytes < end) {
-        const auto skipped = static_cast<std::size_t>(data + bytes - whole.to);
-        rest.push_back({whole.to + skipped, whole.from + skipped, whole.bytes - skipped, whole.lasting});
+      if (p.to < data) left.push_back({p.to, p.from, static_cast<std::size_t>(data - p.to), p.lasting});
+      if (data + bytes < p.to + p.bytes) {
+        const auto skipped = static_cast<std::size_t>(data + bytes - p.to);
+        left.push_back({p.to + skipped, p.from + skipped, p.bytes - skipped, p.lasting});
       }
-      all_.insert(all_.begin() + static_cast<std::ptrdiff_t>(i), rest.begin(), rest.end());
-      i += rest.size();
     }
+    all_.swap(left);
   }
   /// The bytes at `data` are needed there.
   void make(const std::byte* data, std::size_t bytes) {

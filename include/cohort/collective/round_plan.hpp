@@ -56,6 +56,7 @@ class round_plan {
   void receive(int peer, region r) { add(peer, r, kind::receive, side::right); }
   void receive_reduce(int peer, region r, side s) { add(peer, r, kind::receive_reduce, s); }
   void copy(region from, region to) {
+    if (!input_stays()) make_copies();
     make(from);
     forget(to);
     const layout& source = where_->of(from.where);
@@ -72,6 +73,7 @@ class round_plan {
     copy_region(source, from, target, to);
   }
   void reduce(region from, region into, side s) {
+    if (!input_stays()) make_copies();
     make(from);
     make(into);
     each_pair(where_->of(from.where), from, where_->of(into.where), into,
@@ -86,7 +88,7 @@ class round_plan {
   void start(const Channel& ch, transport::transfer_scope& scope, cohort::detail::buffer_cache& cache) {
     const bool sends_alone =
         std::all_of(transfers_.begin(), transfers_.end(), [](const transfer& t) { return t.what == kind::send; });
-    if (!sends_alone && !may_wait_for_rounds()) make_copies();
+    if (!sends_alone && !copies_may_wait()) make_copies();
     for (transfer& t : transfers_) {
       if (t.what == kind::send) add_pieces(t);
     }
@@ -106,7 +108,7 @@ class round_plan {
     std::size_t staged = 0;
     for (transfer& t : transfers_) {
       if (t.what == kind::receive) {
-        each_run(t, [this](const std::byte* d, std::size_t n) { put_off_.forget(d, n); });
+        forget(t.where);
         add_pieces(t);
       }
       if (t.what != kind::receive_reduce) continue;
@@ -142,7 +144,7 @@ class round_plan {
     if (sends_alone) make_copies();
   }
 
-  /// What was copied in this round and not before it was looked at; a round without transfers is not started.
+  /// Makes what of this round's copies was put off and has not been needed. A round without transfers is not started, and ends so.
   void make_copies() {
     for (const transport::piece& p : copied_) put_off_.make(p.data, p.bytes);
     copied_.clear();
@@ -204,21 +206,25 @@ class round_plan {
     return from.data != nullptr && to.data != nullptr && from.bytes >= shortest_put_off && from.bytes == to.bytes &&
            !overlap(from, to);
   }
-  /// Whether the round combines, and no later one can write to the input, so that copies of that may stay put off.
-  [[nodiscard]] bool may_wait_for_rounds() const {
+  /// Whether nothing that is put off can be overwritten where it is read from, as the input may be a part of the output.
+  [[nodiscard]] bool input_stays() const {
     if (copied_.empty()) return true;
     const transport::piece in = where_->in.together(0, where_->in.blocks());
     const transport::piece out = where_->out.together(0, where_->out.blocks());
-    return in.data != nullptr && out.data != nullptr && !overlap(in, out) &&
-           std::any_of(transfers_.begin(), transfers_.end(),
-                       [](const transfer& t) { return t.what == kind::receive_reduce; });
+    return in.data != nullptr && out.data != nullptr && !overlap(in, out);
+  }
+  /// Whether this round may combine what its copies are of, or a later one.
+  [[nodiscard]] bool copies_may_wait() const {
+    return input_stays() && std::any_of(transfers_.begin(), transfers_.end(),
+                                        [](const transfer& t) { return t.what == kind::receive_reduce; });
   }
   void make(region r) {
-    if (r.where == buffer::in) return;
+    if (r.where == buffer::in || put_off_.none()) return;
     where_->of(r.where).each_piece(r.first, r.count,
                                    [this](const std::byte* d, std::size_t n) { put_off_.make(d, n); });
   }
   void forget(region r) {
+    if (put_off_.none()) return;
     where_->of(r.where).each_piece(r.first, r.count,
                                    [this](const std::byte* d, std::size_t n) { put_off_.forget(d, n); });
   }

@@ -56,18 +56,12 @@ inline void add_reduce(selection_rows& rows, bool checked) {
   if (!checked) rows.push_back({kind, (std::size_t{20} << 10) + 1, 2, false, native});
 }
 
-/// From how long on two ranks do better by messages than by MPI's own collective, and which ones; blocks as for
-/// selection_table::choose.
-struct long_of_two {
-  operation_kind kind;
-  std::size_t bytes;
-  collective::algorithm schedule;
-};
-inline constexpr long_of_two longest[] = {
-    {operation_kind::broadcast, std::size_t{1} << 20, collective::algorithm::binomial},
-    {operation_kind::gather, std::size_t{512} << 10, collective::algorithm::linear},
-    {operation_kind::scatter, std::size_t{256} << 10, collective::algorithm::linear},
-    {operation_kind::all_gather, std::size_t{4} << 20, collective::algorithm::circulant},
+/// What is so long that two ranks do better by messages than by MPI's own collective.
+inline constexpr collective::selection_row long_between_two[] = {
+    {operation_kind::broadcast, std::size_t{1} << 20, 2, false, collective::algorithm::binomial},
+    {operation_kind::gather, std::size_t{512} << 10, 2, false, collective::algorithm::linear},
+    {operation_kind::scatter, std::size_t{256} << 10, 2, false, collective::algorithm::linear},
+    {operation_kind::all_gather, std::size_t{4} << 20, 2, false, collective::algorithm::circulant},
 };
 
 /// Of two ranks messages carry what is short: that takes no longer than MPI's blocking call; and most of what is so long that
@@ -79,8 +73,8 @@ inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   const bool in_v = kind == gather_v || kind == scatter_v || kind == all_gather_v || kind == all_to_all_v;
   rows.push_back({kind, 0, in_v ? 1 : 3, false, algorithm::native});  // in v, the size is not known to all
   if (kind == scan || kind == exclusive_scan || kind == barrier) return;
-  for (const long_of_two& l : longest) {
-    if (l.kind == kind) rows.push_back({kind, l.bytes, 2, false, l.schedule});
+  for (const collective::selection_row& row : long_between_two) {
+    if (row.operation == kind) rows.push_back(row);
   }
   rows.push_back({kind, kind == all_gather ? 2 * long_block : long_block, 1, false, algorithm::native});
 }

@@ -25,7 +25,7 @@
 namespace cohort::transport {
 
 /// Result: whether this host has it and this user may choose it
-inline bool set_congestion_control(int socket, const std::string& name) noexcept {
+inline bool set_congestion_control(int socket, std::string_view name) noexcept {
   return ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0;
 }
 
@@ -68,7 +68,7 @@ class congestion_choice {
   /// For what it accepts from now on, of which nobody can tell yet where it comes from.
   void before_accepting(tcp::acceptor& from) {
     of_this_host_ = congestion_control_of(from.native_handle());
-    set_congestion_control(from.native_handle(), named_.empty() ? on_one_host : named_);
+    set_congestion_control(from.native_handle(), named_.empty() ? on_one_host : std::string_view{named_});
   }
   /// Needs: an open socket; `own` is where this rank listens
   void before_connecting(tcp::socket& socket, const boost::asio::ip::address& to,
@@ -92,7 +92,7 @@ class congestion_choice {
   }
 
  private:
-  static inline const std::string on_one_host = "reno";
+  static constexpr std::string_view on_one_host = "reno";
 
   std::string named_;
   std::string of_this_host_{};
