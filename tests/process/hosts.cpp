@@ -13,13 +13,16 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 
 using namespace oracle;
 
 namespace {
 
+using cohort::from;
 using cohort::task;
+using cohort::to;
 using launcher_test::two_networks;
 
 /// Rank r is on host `host_of(r)`; rank 0, where the others meet, on host 0.
@@ -71,10 +74,19 @@ task<> call_until_failure(cohort::communicator<cohort::cpu>& world) {
   co_await faults::tell(later);
 }
 
-/// Ends well if that many connections of this rank have the congestion control.
+/// Ends well if that many connections of this rank have the congestion control. Who sends first connects: two that did at
+/// once would have two connections for a moment, of which one is refused.
 auto have_met(std::string congestion, int wanted) {
   return [=](cohort::communicator<cohort::cpu> world) -> task<int> {
-    co_await world.barrier();
+    int word = 0;
+    const std::span<int> data(&word, 1);
+    if (world.rank() == 0) {
+      co_await world.recv(data, from{1});
+      co_await world.send(data, to{1});
+    } else {
+      co_await world.send(data, to{0});
+      co_await world.recv(data, from{0});
+    }
     const int found = harness::connections_with(congestion);
     std::printf("%d with %s\n", found, congestion.c_str());
     co_return found == wanted ? 0 : 1;
