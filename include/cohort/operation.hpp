@@ -48,6 +48,19 @@ struct stored<void> {
 template <class T>
 using stored_t = typename stored<T>::type;
 
+/// The outcome of an operation without a result that needed no frame, once there is one. A std::optional of nothing has two bytes, which are copied in one (see operation).
+class nothing_if_any {
+ public:
+  void emplace(stored_t<void>) noexcept { there_ = true; }
+  void reset() noexcept { there_ = false; }
+  explicit operator bool() const noexcept { return there_; }
+
+ private:
+  bool there_ = false;
+};
+template <class T>
+using outcome_if_any = std::conditional_t<std::is_void_v<T>, nothing_if_any, std::optional<stored_t<T>>>;
+
 /// Completion-token support is switched on by asio.hpp, which specialises this.
 template <class Token, class T>
 struct completion_bridge {
@@ -147,10 +160,10 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
 
   operation(operation && other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),
-        value_(std::move(other.value_)),
+        taken_(other.taken_),
         refusal_(std::exchange(other.refusal_, nullptr)),
-        context_(other.context_),
-        taken_(other.taken_) {
+        value_(std::move(other.value_)),
+        context_(other.context_) {
     other.value_.reset();
   }
   operation& operator=(operation&& other) noexcept {
@@ -261,11 +274,13 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
     std::exchange(handle_, nullptr).destroy();
   }
 
+  // No two words beside each other: compilers copy such as one, and a read of what has just been written as two waits until
+  // all writes before it are done, among them those to memory that another rank looks at.
   std::coroutine_handle<promise_type> handle_{};
-  std::optional<detail::stored_t<T>> value_{};
-  std::exception_ptr refusal_{};
-  transport::callers_io context_ = nullptr;
   bool taken_ = false;
+  std::exception_ptr refusal_{};
+  detail::outcome_if_any<T> value_{};
+  transport::callers_io context_ = nullptr;
 };
 
 namespace detail {

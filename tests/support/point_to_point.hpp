@@ -235,6 +235,44 @@ cohort::task<> ring_by_batch(const World& world, findings& found) {
   }
 }
 
+/// Hundreds of short messages are there before any of them is asked for, and more come meanwhile; and hundreds of calls
+/// that the first rank makes without waiting for anybody.
+template <class World>
+cohort::task<> a_backlog(const World& world, findings& found) {
+  using namespace cohort;
+  constexpr int count = 600;
+  const auto message = [](int i) { return numbers(static_cast<std::size_t>(i % 70), i); };
+  if (world.rank() == 0) {
+    for (int i = 0; i < count; ++i) {
+      const auto v = message(i);
+      co_await world.send(v, to{1}, tag{i % 5});
+      if (i == count / 2) {
+        const auto word = numbers(1, 1);
+        co_await world.send(word, to{1}, tag{9});
+      }
+    }
+  } else if (world.rank() == 1) {
+    std::vector<std::int32_t> word(1);
+    co_await world.recv(word, from{0}, tag{9});
+    for (int i = 0; i < count; ++i) {
+      std::vector<std::int32_t> v(static_cast<std::size_t>(i % 70 + i % 3), -1);
+      received got;
+      if (i % 7 == 0) got = co_await world.recv(v, from_any, tag{i % 5});
+      else got = co_await world.recv(v, from{0}, tag{i % 5});
+      found.equal(got, received{0, i % 5, static_cast<std::size_t>(i % 70)}, "backlog: another outcome");
+      v.resize(static_cast<std::size_t>(i % 70));
+      found.equal(v, message(i), "backlog: other elements");
+    }
+  }
+  co_await world.barrier();
+  for (int i = 0; i < count; ++i) {
+    std::vector<std::int32_t> v{i, world.rank()};
+    co_await world.scan(v, sum{});
+    const int r = world.rank();
+    found.equal(v, std::vector<std::int32_t>{i * (r + 1), r * (r + 1) / 2}, "backlog: another scan");
+  }
+}
+
 template <class World>
 cohort::task<std::vector<std::string>> point_to_point(const World& world) {
   findings found;
@@ -242,6 +280,7 @@ cohort::task<std::vector<std::string>> point_to_point(const World& world) {
   co_await order_of_one_tag(world, found);
   co_await no_head_of_line(world, found);
   co_await thousands_in_flight(world, found);
+  co_await a_backlog(world, found);
   co_await to_oneself(world, found);
   co_await world.barrier();
   co_await probes(world, found);

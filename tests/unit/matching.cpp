@@ -165,6 +165,51 @@ TEST_CASE("matching: an early message of another call under the same number is f
   CHECK(m.conflicting(0, 3, mine) == nullptr);
 }
 
+TEST_CASE("matching: without a request only the oldest is taken, if it is whole, has room and is what is expected") {
+  matcher m;
+  const auto keep = [&m](const envelope& e, std::size_t arrived) -> early_message& {
+    auto each = early(e);
+    each->arrived = arrived;
+    return m.keep(std::move(each));
+  };
+  const envelope wanted = message(-1, 7, true);
+  const auto take = [&m](const envelope& e, int source, std::size_t room) -> std::uint64_t {
+    const auto taken = m.take_whole(e, source, room);
+    return taken == nullptr ? 0 : taken->header.bytes;
+  };
+  keep(message(1, 7, false, 1), 1);  // of a collective
+  keep(message(2, 7, true, 2), 2);   // another's
+  keep(message(1, 8, true, 3), 3);   // another tag
+  early_message& first = keep(message(1, 7, true, 40), 39);
+  keep(message(1, 7, true, 5), 5);
+  CHECK(take(wanted, 1, 100) == 0);  // not all of it has come, and none comes before it
+  first.arrived = 40;
+  CHECK(take(wanted, 1, 39) == 0);
+  request earlier = receive(-1, 9, true);
+  m.post(earlier);
+  CHECK(take(wanted, 1, 100) == 0);
+  m.withdraw(earlier);
+  first.ticket = 3;  // it waits at its sender
+  CHECK(take(wanted, 1, 100) == 0);
+  first.ticket = 0;
+  first.header.call.type = 6;
+  CHECK(take(wanted, 1, 100) == 0);
+  first.header.call.type = wanted.call.type;
+  CHECK(take(wanted, 1, 100) == 40);
+  CHECK(take(wanted, 1, 100) == 5);
+  CHECK(take(wanted, 1, 100) == 0);
+  envelope other_call = message(-1, 7, false);
+  other_call.call.count = 9;
+  CHECK(take(other_call, 1, 1) == 0);
+  CHECK_FALSE(m.nothing_against(0, 7, other_call.call));
+  CHECK(m.nothing_against(0, 7, signature{}));
+  CHECK(m.nothing_against(0, 8, other_call.call));
+  CHECK(take(message(-1, 7, false), 1, 1) == 1);
+  CHECK(take(wanted, 2, 2) == 2);
+  CHECK(take(message(-1, 8, true), 1, 3) == 3);
+  CHECK(m.nothing_early());
+}
+
 TEST_CASE("matching: random messages and receives pair up as they do in a list") {
   std::mt19937 random(7);
   for (int run = 0; run < 200; ++run) {

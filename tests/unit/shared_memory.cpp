@@ -255,10 +255,51 @@ TEST_CASE("short writes, some of them read in parts, arrive once and in order") 
   CHECK_FALSE(reader.has_data());
 }
 
+TEST_CASE("a ring whose entries are used up has no room until one has been read, and a long write needs one alone") {
+  ring writer = ring::create();
+  ring reader(shared_segment::adopt(owned_fd(::dup(writer.memory().fd())), ring::segment_bytes));
+  constexpr std::size_t most = ring_head::entries;
+  std::vector<std::byte> sent;
+  const auto write = [&](std::size_t bytes) {
+    std::vector<std::byte> now(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) now[i] = static_cast<std::byte>(((sent.size() + i) * 31) >> 3);
+    const piece p{now.data(), bytes};
+    const ring::outcome o = writer.write({&p, 1});
+    sent.insert(sent.end(), now.begin(), now.begin() + static_cast<std::ptrdiff_t>(o.bytes));
+    return o;
+  };
+  std::vector<std::byte> received;
+  const auto read = [&](std::size_t bytes) {
+    std::vector<std::byte> now(bytes);
+    const piece p{now.data(), bytes};
+    now.resize(reader.read({&p, 1}));
+    received.insert(received.end(), now.begin(), now.end());
+    return now.size();
+  };
+  for (std::size_t round = 0; round < 3; ++round) {
+    // Of short writes and of those that stand in the ring itself.
+    for (std::size_t i = 0; i < most; ++i) REQUIRE(write(i % 3 == 2 ? 300 : 1 + i % ring_head::beside).all);
+    CHECK(writer.room() == 0);
+    const ring::outcome refused = write(8);
+    CHECK(refused.bytes == 0);
+    CHECK_FALSE(refused.all);
+    CHECK(read(1) == 1);  // all of the first write
+    reader.tell_read();
+    CHECK(writer.room() > 0);
+    CHECK(write(100000).all);
+    CHECK(writer.room() == 0);
+    CHECK(read(1000) == 1000);
+    CHECK(writer.room() == 0);  // said once it is worth it,
+    while (read(70000) > 0) continue;
+    CHECK(writer.room() == ring::capacity);  // or when nothing else has come
+    CHECK(received == sent);
+  }
+}
+
 TEST_CASE("positions that cannot be do not lead out of the ring") {
   ring writer = ring::create();
   ring reader(shared_segment::adopt(owned_fd(::dup(writer.memory().fd())), ring::segment_bytes));
-  writer.head().written.store(ring_head::word(std::uint64_t{1} << 52, 255));
+  writer.head().written[0].word.store(ring_head::word(std::uint64_t{1} << 52, 255));
   std::vector<std::byte> into(ring::capacity * 2);
   const piece all{into.data(), into.size()};
   CHECK(reader.read({&all, 1}) <= ring::capacity);

@@ -64,13 +64,13 @@ using offset_list = collective::detail::short_vector<std::size_t>;
   How operation<> collective::all_to_all<Transport>(cohort::detail::ticket, cohort::detail::layout_ref,                \
                                                     cohort::detail::layout_ref, std::size_t,                           \
                                                     collective::block_table&);                                         \
-  How operation<> messages::send<Transport, void, messages::borrowed_bytes>(cohort::detail::ticket, messages::end,     \
-                                                                            messages::borrowed_bytes);                 \
-  How operation<> messages::send<Transport, void, messages::owned_bytes>(cohort::detail::ticket, messages::end,        \
-                                                                         messages::owned_bytes);                       \
+  How operation<> messages::send<Transport, void, messages::borrowed_bytes>(                                           \
+      cohort::detail::ticket&&, const messages::end&, messages::borrowed_bytes);                                       \
+  How operation<> messages::send<Transport, void, messages::owned_bytes>(cohort::detail::ticket&&,                     \
+                                                                         const messages::end&, messages::owned_bytes); \
   How operation<received> messages::send<Transport, received, messages::borrowed_bytes>(                               \
-      cohort::detail::ticket, messages::end, messages::borrowed_bytes);                                                \
-  How operation<received> messages::receive<Transport>(cohort::detail::ticket, const messages::end&);                  \
+      cohort::detail::ticket&&, const messages::end&, messages::borrowed_bytes);                                       \
+  How operation<received> messages::receive<Transport>(cohort::detail::ticket&&, const messages::end&);                \
   How operation<received> messages::look<Transport, received>(cohort::detail::ticket, messages::end, bool);            \
   How operation<std::optional<received>> messages::look<Transport, std::optional<received>>(cohort::detail::ticket,    \
                                                                                             messages::end, bool);      \

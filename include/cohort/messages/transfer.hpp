@@ -27,21 +27,27 @@ struct end {
 
 /// Whose the bytes of a send are: the caller's, or the operation's own, which keeps them in its frame.
 struct borrowed_bytes {
-  void place_in(end&) const noexcept {}
+  [[nodiscard]] const end& placed(const end& e) const noexcept { return e; }
 };
 struct owned_bytes {
   std::vector<std::byte> bytes;
   explicit owned_bytes(std::vector<std::byte> b) noexcept : bytes(std::move(b)) {}
-  void place_in(end& e) noexcept { e.bytes = {bytes.data(), bytes.size()}; }
+  [[nodiscard]] end placed(end e) noexcept {
+    e.bytes = {bytes.data(), bytes.size()};
+    return e;
+  }
 };
+
+// What is handed on by reference is not copied: a copy of what has just been written in parts is read in one, and waits for
+// all writes before it, those of the last message to memory that the other rank reads among them.
 
 /// Result is void or `received`. A short message that can leave at once has left when this returns, and needs no frame.
 template <transport::message_transport Transport, class Result = void, class Bytes = borrowed_bytes>
-operation<Result> send(cohort::detail::ticket t, end what, Bytes kept = Bytes());
+operation<Result> send(cohort::detail::ticket&& t, const end& what, Bytes kept = Bytes());
 
 /// A short message of one rank that is here, or comes within a moment, is received when this returns, without a frame.
 template <transport::message_transport Transport>
-operation<received> receive(cohort::detail::ticket t, const end& what);
+operation<received> receive(cohort::detail::ticket&& t, const end& what);
 
 /// The same as a part of another operation.
 template <transport::message_transport Transport>

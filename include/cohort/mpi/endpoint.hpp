@@ -66,8 +66,11 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void start(request& r);
   [[nodiscard]] bool send_now(int to, const envelope& header, const piece& payload) override;
   void push_out() override;
-  [[nodiscard]] bool receive_now(int from, const envelope& expected, const piece& into, envelope& came) override;
+  [[nodiscard]] bool receive_now(int from, const envelope& expected, const piece& into, std::uint64_t& came) override;
   [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
+  [[nodiscard]] bool nothing_against(const group& g, std::int64_t sequence, const signature& s) override {
+    return matcher_.nothing_against(g.context(), sequence, s);
+  }
   COHORT_DECL void withdraw(request& r) override;
   COHORT_DECL std::shared_ptr<const fault> report(fault f, const group& where) override;
   COHORT_DECL void entered(const call& c) override;
@@ -210,7 +213,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   // short messages without a request: impl/prompt.hpp
   [[nodiscard]] bool is_quiet() const noexcept;
   [[nodiscard]] bool send_by_mpi(int to, const envelope& header, const piece& payload);
-  [[nodiscard]] bool receive_by_mpi(int from, const envelope& expected, const piece& into, envelope& came);
+  [[nodiscard]] bool receive_by_mpi(int from, const envelope& expected, const piece& into, std::uint64_t& came);
   template <class Taken>
   [[nodiscard]] bool take_one_or_sent(Taken taken);
   // what short messages take of the receiver's memory

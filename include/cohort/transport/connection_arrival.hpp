@@ -7,6 +7,8 @@
 #include <cohort/transport/peer_connection.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -55,6 +57,21 @@ inline void take_early(engine& e, request& receive, std::unique_ptr<early_messag
   if (from != nullptr && from->open()) from->return_credit(early->arrived);
   e.scratch().give_back(std::move(early->payload));
   e.complete(receive);
+}
+
+/// The same without a request, if the message is what is expected, has room, and is here with all its bytes.
+///
+/// Result: false: nothing was taken
+[[nodiscard]] inline bool take_early_now(engine& e, matcher& all, int source, const envelope& expected,
+                                         const piece& into, std::uint64_t& came) {
+  const std::unique_ptr<early_message> early = all.take_whole(expected, source, into.bytes);
+  if (early == nullptr) return false;
+  came = early->header.bytes;
+  if (early->arrived > 0) std::memcpy(into.data, early->payload.data(), early->arrived);
+  auto* const from = static_cast<peer_connection*>(early->origin);
+  if (from != nullptr && from->open()) from->return_credit(early->arrived);
+  e.scratch().give_back(std::move(early->payload));
+  return true;
 }
 
 /// Nobody has asked for it, and nobody will: its space belongs to the sender again.

@@ -68,6 +68,20 @@ class matcher {
     return q.early.take(*m);
   }
 
+  /// The same for one of this rank that has no request, where nothing of its communicator is waited for: only one that is
+  /// what is expected, has room, and is here with all its bytes.
+  [[nodiscard]] std::unique_ptr<early_message> take_whole(const envelope& expected, int source, std::size_t room) {
+    queues& q = of(expected.context);
+    if (!q.posted.empty()) return nullptr;
+    early_message* const m = q.early.find(expected.tagged, expected.sequence, [&](const early_message& each) {
+      return each.header.source == source && each.header.sequence == expected.sequence;
+    });
+    if (m == nullptr || m->ticket != 0 || m->sender != nullptr || m->arrived < m->header.bytes) return nullptr;
+    if (!may_take(m->header, expected, room)) return nullptr;
+    --early_;
+    return q.early.take(*m);
+  }
+
   void post(request& receive) {
     of(receive.header.context).posted.push_back(receive);
     receive.place = this;
@@ -116,6 +130,10 @@ class matcher {
   [[nodiscard]] bool nothing_early() const noexcept { return early_ == 0; }
   /// Whether nothing has come early, and nothing of this communicator is waited for.
   [[nodiscard]] bool idle(std::uint64_t context) { return early_ == 0 && of(context).posted.empty(); }
+  /// Whether no early message for this collective says that its sender called something else.
+  [[nodiscard]] bool nothing_against(std::uint64_t context, std::int64_t sequence, const signature& mine) {
+    return early_ == 0 || conflicting(context, sequence, mine) == nullptr;
+  }
   /// An early message for this collective that says that its sender called something else.
   [[nodiscard]] const early_message* conflicting(std::uint64_t context, std::int64_t sequence, const signature& mine) {
     const auto number = static_cast<std::uint32_t>(sequence);

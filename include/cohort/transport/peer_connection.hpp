@@ -113,13 +113,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   ///
   /// Needs:  nobody else waits for it
   /// Result: false: nothing was taken, a request is needed
-  [[nodiscard]] bool receive_now(const envelope& expected, const piece& into, envelope& came);
+  [[nodiscard]] bool receive_now(const envelope& expected, const piece& into, std::uint64_t& came);
   enum class first_message : unsigned char { none, taken, another };
   /// The same of a stream that cannot be peeked at: what has come is read, and if it is not what is expected, goes where it
   /// would have gone anyway.
   ///
   /// Result: none: nothing has come; another: a request is needed, the connection may have ended
-  [[nodiscard]] first_message receive_first(const envelope& expected, const piece& into, envelope& came);
+  [[nodiscard]] first_message receive_first(const envelope& expected, const piece& into, std::uint64_t& came);
   void grant(request& receive, std::uint64_t ticket);
   /// A receive has taken an early message whose bytes are still arriving: those that have come are copied, and the others go
   /// to their place directly. The message is not used any more.
@@ -248,7 +248,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
                                                 std::span<const piece> into);
   [[nodiscard]] static bool can_be_taken(const frame& f, std::size_t there, const envelope& expected,
                                          const piece& into);
-  void note_taken(const frame& f, envelope& came);
+  void note_taken(const frame& f, std::uint64_t& came);
   bool use_behind();
   void keep_places();
   bool consume(const std::byte* data, std::size_t bytes);

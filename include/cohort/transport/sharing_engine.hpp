@@ -25,6 +25,8 @@ class sharing_engine : public engine {
 
   /// Whether no message is here that nobody has asked for.
   [[nodiscard]] virtual bool nothing_early() const noexcept = 0;
+  /// Whether no message of another call has come early under the number of this one.
+  [[nodiscard]] virtual bool nothing_against(const group& g, std::int64_t sequence, const signature& s) = 0;
 
   /// Sends a short message that can leave at once; its bytes may be reused. False: nothing was sent.
   [[nodiscard]] virtual bool send_now(int peer, const envelope& header, const piece& payload) = 0;
@@ -32,9 +34,10 @@ class sharing_engine : public engine {
   /// something next need not.
   virtual void push_out() {}
   /// Receives a short message that is here, or comes within a moment, where nobody has asked for one before: one with
-  /// this tag and type that has room, or of this very call of a collective. False: nothing was received, and what is
+  /// this tag and type that has room, or of this very call of a collective; `came` bytes. False: nothing was received, and what is
   /// here is left there.
-  [[nodiscard]] virtual bool receive_now(int peer, const envelope& expected, const piece& into, envelope& came) = 0;
+  [[nodiscard]] virtual bool receive_now(int peer, const envelope& expected, const piece& into,
+                                         std::uint64_t& came) = 0;
 
   /// The ranks of this host; null when this rank shares memory with nobody.
   [[nodiscard]] neighbours* host_ranks() const noexcept { return neighbours_.get(); }

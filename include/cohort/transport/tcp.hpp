@@ -91,8 +91,12 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   inline std::shared_ptr<const fault> report(fault f, const group& where) override;
   inline void entered(const call& c) override;
   [[nodiscard]] inline bool send_now(int to, const envelope& header, const piece& payload) override;
-  [[nodiscard]] inline bool receive_now(int from, const envelope& expected, const piece& into, envelope& came) override;
+  [[nodiscard]] inline bool receive_now(int from, const envelope& expected, const piece& into,
+                                        std::uint64_t& came) override;
   [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
+  [[nodiscard]] bool nothing_against(const group& g, std::int64_t sequence, const signature& s) override {
+    return matcher_.nothing_against(g.context(), sequence, s);
+  }
   [[nodiscard]] std::string host() const override { return settings_.host; }
   [[nodiscard]] boost::asio::io_context& context() const noexcept { return *io_; }
 
@@ -178,7 +182,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void start_local(request& send);
   void start_probe(request& probe);
   void start_posted(request& receive);
-  [[nodiscard]] bool receive_from_socket(peer& p, const envelope& expected, const piece& into, envelope& came);
+  [[nodiscard]] bool receive_from_socket(peer& p, const envelope& expected, const piece& into, std::uint64_t& came);
   void refuse(const request& r, int culprit, errc code, std::string text);
   void suspect(int rank, std::string text);
   [[nodiscard]] bool is_gone(int rank) const;

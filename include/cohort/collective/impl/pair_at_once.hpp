@@ -19,7 +19,7 @@ COHORT_DECL bool pair_at_once::possible(std::size_t bytes) const noexcept {
   if (t.home->size() != 2 || bytes > longest || !is_one_message(t.signature.kind, t.signature.algorithm)) return false;
   // An operation under way may have messages to send before this one's, one that came early may contradict it.
   return !t.chosen.stop.stop_possible() && !t.home->busy() &&
-         static_cast<transport::sharing_engine&>(t.home->engine()).nothing_early();
+         static_cast<transport::sharing_engine&>(t.home->engine()).nothing_against(*t.home, t.sequence, t.signature);
 }
 
 COHORT_DECL transport::envelope pair_at_once::header(std::size_t bytes) const noexcept {
@@ -51,7 +51,7 @@ COHORT_DECL bool pair_at_once::give(const std::byte* data, std::size_t bytes) {
 
 COHORT_DECL bool pair_at_once::take(std::byte* data, std::size_t bytes) {
   auto& transport = static_cast<transport::sharing_engine&>(call_->home->engine());
-  transport::envelope came;
+  std::uint64_t came = 0;
   took_ = true;
   return transport.receive_now(call_->home->world_rank(other()), header(bytes), {data, bytes}, came);
 }

@@ -58,7 +58,7 @@ template <transport::message_transport Transport, class Result, class Bytes>
 operation<Result> send_in_frame([[maybe_unused]] cohort::detail::ticket t, end what, Bytes kept) {
   call& c = co_await collective::current_call{};
   const transport::channel<Transport> ch(c);
-  kept.place_in(what);
+  what = kept.placed(what);
   transport::request r = request_for(ch, what, true);
   r.pieces = &what.bytes;
   transport::transfer_scope scope(c);
@@ -69,15 +69,15 @@ operation<Result> send_in_frame([[maybe_unused]] cohort::detail::ticket t, end w
 }
 
 template <transport::message_transport Transport, class Result, class Bytes>
-operation<Result> send(cohort::detail::ticket t, end what, Bytes kept) {
+operation<Result> send(cohort::detail::ticket&& t, const end& what, Bytes kept) {
   if constexpr (transport::sharing_transport<Transport>) {
     const group& g = *t.home;
-    kept.place_in(what);
+    const end& placed = kept.placed(what);
     auto& transport = static_cast<Transport&>(g.engine());
-    if (transport.send_now(g.world_rank(what.peer), header_of(g, t.signature, what), what.bytes)) {
+    if (transport.send_now(g.world_rank(placed.peer), header_of(g, t.signature, placed), placed.bytes)) {
       transport.push_out();
       if constexpr (std::is_void_v<Result>) return operation<>::completed({});
-      else return operation<Result>::completed(sent(what));
+      else return operation<Result>::completed(sent(placed));
     }
   }
   return send_in_frame<Transport, Result, Bytes>(std::move(t), what, std::move(kept));
@@ -123,17 +123,17 @@ operation<received> receive_in_frame([[maybe_unused]] cohort::detail::ticket t, 
 }
 
 template <transport::message_transport Transport>
-operation<received> receive(cohort::detail::ticket t, const end& what) {
+operation<received> receive(cohort::detail::ticket&& t, const end& what) {
   if constexpr (transport::sharing_transport<Transport>) {
     const group& g = *t.home;
     if (what.peer >= 0 && !what.any_tag && what.room.grow == nullptr && !t.chosen.stop.stop_possible()) {
       auto& transport = static_cast<Transport&>(g.engine());
-      transport::envelope came;
+      std::uint64_t came = 0;
       if (transport.receive_now(g.world_rank(what.peer), header_of(g, t.signature, what), what.bytes, came)) {
         received result;
         result.source = what.peer;
         result.tag = what.tag;
-        result.count = static_cast<std::size_t>(came.bytes) / what.element_bytes;
+        result.count = static_cast<std::size_t>(came) / what.element_bytes;
         return operation<received>::completed(result);
       }
     }

@@ -20,8 +20,9 @@ COHORT_DECL bool mpi_endpoint::send_now(int to, const envelope& header, const pi
   return c.open() && c.send_now(header, payload);
 }
 
-COHORT_DECL bool mpi_endpoint::receive_now(int from, const envelope& expected, const piece& into, envelope& came) {
+COHORT_DECL bool mpi_endpoint::receive_now(int from, const envelope& expected, const piece& into, std::uint64_t& came) {
   if (!shares_memory_with(from)) return receive_by_mpi(from, expected, into, came);
+  if (!matcher_.nothing_early()) return take_early_now(*this, matcher_, from, expected, into, came);
   const shm_links::link& l = links_.to(from);
   if (l.memory == nullptr || !l.connection->open() || !how_to_wait().looks_briefly()) return false;
   if (!matcher_.idle(expected.context)) return false;
@@ -85,7 +86,8 @@ COHORT_DECL bool mpi_endpoint::take_one_or_sent(Taken taken) {
   return false;
 }
 
-COHORT_DECL bool mpi_endpoint::receive_by_mpi(int from, const envelope& expected, const piece& into, envelope& came) {
+COHORT_DECL bool mpi_endpoint::receive_by_mpi(int from, const envelope& expected, const piece& into,
+                                              std::uint64_t& came) {
   // One that is on its way may come in a moment, if its sender has a core of its own.
   prompt_answers& answers = answers_[static_cast<std::size_t>(from)];
   if (brief_tests_ == 1 || into.bytes > longest_at_once || !is_quiet() || !matcher_.idle(expected.context))
@@ -97,9 +99,10 @@ COHORT_DECL bool mpi_endpoint::receive_by_mpi(int from, const envelope& expected
     any = true;
     mpi_packet p;
     if (bytes >= sizeof p) std::memcpy(&p, data, sizeof p);
-    came = p.header(source);
+    const envelope header = p.header(source);
+    came = header.bytes;
     taken = source == from && static_cast<mpi_packet::kind>(p.what) == mpi_packet::kind::eager &&
-            p.bytes == bytes - sizeof p && may_take(came, expected, into.bytes);
+            p.bytes == bytes - sizeof p && may_take(header, expected, into.bytes);
     if (!taken) return handle(source, data, bytes);
     if (p.bytes > 0) std::memcpy(into.data, data + sizeof p, p.bytes);
     return_credit(source, p.bytes);

@@ -13,14 +13,13 @@ inline bool peer_connection::can_be_taken(const frame& f, std::size_t there, con
          may_take(f.header, expected, into.bytes);
 }
 
-inline void peer_connection::note_taken(const frame& f, envelope& came) {
-  came = f.header;
-  came.source = peer_;
+inline void peer_connection::note_taken(const frame& f, std::uint64_t& came) {
+  came = f.header.bytes;
   last_was_long_ = f.header.bytes >= long_message;
   return_credit(static_cast<std::size_t>(f.header.bytes));
 }
 
-inline bool peer_connection::receive_now(const envelope& expected, const piece& into, envelope& came) {
+inline bool peer_connection::receive_now(const envelope& expected, const piece& into, std::uint64_t& came) {
   if (!between_frames()) return false;
   unsigned char header[frame::size];
   const std::size_t there = stream_->peek(std::as_writable_bytes(std::span(header)));
@@ -33,7 +32,7 @@ inline bool peer_connection::receive_now(const envelope& expected, const piece& 
 }
 
 inline peer_connection::first_message peer_connection::receive_first(const envelope& expected, const piece& into,
-                                                                     envelope& came) {
+                                                                     std::uint64_t& came) {
   if (!between_frames() || over_) return first_message::another;
   const piece room{staging_.data(), staged_at_once()};
   boost::system::error_code failure;

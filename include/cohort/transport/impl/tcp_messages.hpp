@@ -44,10 +44,11 @@ inline bool tcp_transport::send_now(int to, const envelope& header, const piece&
   return true;
 }
 
-inline bool tcp_transport::receive_now(int from, const envelope& expected, const piece& into, envelope& came) {
+inline bool tcp_transport::receive_now(int from, const envelope& expected, const piece& into, std::uint64_t& came) {
   if (from == rank()) return false;
   peer& p = peer_of(from);
   if (p.state != link::open) return false;
+  if (!matcher_.nothing_early()) return take_early_now(*this, matcher_, from, expected, into, came);
   if (p.memory == nullptr) return receive_from_socket(p, expected, into, came);
   if (!how_to_wait().looks_briefly() || !matcher_.idle(expected.context)) return false;
   const shm_stream& memory = *p.memory;
@@ -56,7 +57,8 @@ inline bool tcp_transport::receive_now(int from, const envelope& expected, const
 }
 
 /// To look for an answer here saves what a message costs that somebody waits for.
-inline bool tcp_transport::receive_from_socket(peer& p, const envelope& expected, const piece& into, envelope& came) {
+inline bool tcp_transport::receive_from_socket(peer& p, const envelope& expected, const piece& into,
+                                               std::uint64_t& came) {
   constexpr int looks = 40;  // about what a short message and its answer take on one host
   constexpr std::size_t longest = std::size_t{4} << 10;
   if (!own_io_ || open_.size() > asked_directly || how_to_wait().crowded()) return false;

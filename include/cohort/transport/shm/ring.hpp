@@ -2,11 +2,13 @@
 // Bytes in one direction between two processes: one writes, one reads, neither waits. Used by shm/stream.hpp.
 #pragma once
 
+#include <cohort/detail/fetch_line.hpp>
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/piece.hpp>
 #include <cohort/transport/shm/segment.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -17,17 +19,22 @@ namespace cohort::transport {
 
 /// What stands before the bytes. Positions only grow; each has one writer.
 ///
-/// The bytes of a short write stand in the ring, and beside the word that tells of them too: who waits for it gets both
-/// with one line. They are of one write when the word is the same before and after they are read: each is written after
-/// the word has said that there are none, and read before the word is read again.
+/// Each write has an entry, in turn: its word tells how far the bytes go now, and those of a short write stand beside it and
+/// nowhere else. Who waits for a write looks at the entry that will be the next, so that it gets both with one line, and
+/// takes no line away that the writer is about to write again. An entry is used again when its bytes have been read.
 struct ring_head {
-  static constexpr std::size_t words = 7;
-  static constexpr std::size_t beside = words * sizeof(std::uint64_t);
-  alignas(128) std::atomic<std::uint64_t> written{0};  ///< a position, and how many bytes of it stand beside it
-  std::atomic<std::uint64_t> last[words]{};
-  std::atomic<std::uint32_t> full{0};  ///< the writer waits for room, and wants to be woken
+  static constexpr std::size_t line = 64;
+  static constexpr std::size_t beside = 2 * line - sizeof(std::uint64_t);
+  struct alignas(2 * line) entry {
+    std::atomic<std::uint64_t> word{0};  ///< a position, and how many of the bytes before it stand beside it
+    std::byte bytes[beside];
+  };
+  static constexpr std::size_t entries = 256;
+
+  alignas(128) std::atomic<std::uint32_t> full{0};  ///< the writer waits for room, and wants to be woken
   alignas(128) std::atomic<std::uint64_t> read{0};
   alignas(128) byte_stream::cursor cursors[byte_stream::cursors]{};  ///< of long messages in this direction
+  alignas(128) entry written[entries]{};
 
   static constexpr unsigned shift = 8;
   [[nodiscard]] static constexpr std::uint64_t word(std::uint64_t position, std::size_t bytes_beside) noexcept {
@@ -38,14 +45,15 @@ struct ring_head {
 class ring {
  public:
   static constexpr std::size_t capacity = std::size_t{256} << 10;
-  static constexpr std::size_t segment_bytes = shared_segment::page + capacity;
-  static_assert(sizeof(ring_head) <= shared_segment::page);
+  static constexpr std::size_t head_bytes =
+      (sizeof(ring_head) + shared_segment::page - 1) / shared_segment::page * shared_segment::page;
+  static constexpr std::size_t segment_bytes = head_bytes + capacity;
 
   ring() = default;
   explicit ring(shared_segment memory) noexcept
       : memory_(std::move(memory)),
         head_(reinterpret_cast<ring_head*>(memory_.data())),
-        bytes_(memory_.data() + shared_segment::page) {}
+        bytes_(memory_.data() + head_bytes) {}
 
   [[nodiscard]] static ring create() {
     shared_segment s = shared_segment::create(segment_bytes);
@@ -64,20 +72,15 @@ class ring {
   /// Writer: as much as there is room for.
   outcome write(std::span<const piece> from) noexcept {
     std::size_t wanted = 0;
-    std::size_t odd = 0;  // not 0 where one begins within a word
-    for (const piece& p : from) {
-      odd |= wanted;
-      wanted += p.bytes;
-    }
+    for (const piece& p : from) wanted += p.bytes;
+    if (wanted == 0) return {0, true};
     const std::uint64_t at = written_;
-    std::size_t room = capacity - static_cast<std::size_t>(at - read_);
-    if (room < wanted) {
-      read_ = bounded(head_->read.load(std::memory_order_acquire), at);
-      room = capacity - static_cast<std::size_t>(at - read_);
-    }
+    std::size_t room = known_room();
+    if (room < wanted) room = this->room();
+    if (room == 0) return {0, false};
     const std::size_t start = static_cast<std::size_t>(at % capacity);
-    if (wanted <= ring_head::beside && std::min(room, capacity - start) >= ring_head::beside && odd % word_bytes == 0) {
-      if (wanted > 0) write_beside(start, from, wanted);
+    if (wanted <= std::min(room, ring_head::beside)) {
+      write_beside(from, wanted);
       return {wanted, true};
     }
     if (wanted <= std::min({room, part_bytes, capacity - start})) {  // in one go: most messages
@@ -86,7 +89,8 @@ class ring {
         std::memcpy(to, p.data, p.bytes);
         to += p.bytes;
       }
-      if (wanted > 0) publish(at + wanted);
+      publish(at + wanted, 0);
+      fetch_room_for(wanted);
       return {wanted, true};
     }
     std::size_t done = 0;
@@ -102,96 +106,120 @@ class ring {
         data += part;
         left -= part;
         done += part;
-        if (done - told >= part_bytes) publish(at + (told = done));
+        // The last entry is for the end of it.
+        if (done - told >= part_bytes && is_free(next_ + 1)) publish(at + (told = done), 0);
       }
     }
-    if (done > told) publish(at + done);
+    if (done > told) publish(at + done, 0);
     return {done, done == wanted};
   }
   [[nodiscard]] std::size_t room() noexcept {
     read_ = bounded(head_->read.load(std::memory_order_acquire), written_);
-    return capacity - static_cast<std::size_t>(written_ - read_);
+    return known_room();
   }
 
   [[nodiscard]] bool has_data() const noexcept { return end_ != read_ || look(); }
   /// Reader: copies the next bytes and leaves them there.
   ///
-  /// Result: how many bytes there are, also beyond those that were asked for
+  /// Result: how many bytes there are in a row, also beyond those that were asked for; more may come behind them
   [[nodiscard]] std::size_t peek(std::span<std::byte> into) const noexcept {
-    const std::size_t there = available(into.size());
+    const std::size_t there = in_a_row();
     copy(read_, into.data(), std::min(there, into.size()));
     return there;
   }
-  /// Reader: takes `seen` bytes that it has peeked at, and those of `into` behind them; all of them are there.
+  /// Reader: takes `seen` bytes that it has peeked at, and those of `into` behind them; all of them are there in a row.
   void take(std::size_t seen, const piece& into) noexcept {
     copy(read_ + seen, into.data, into.bytes);
     read_ += seen + into.bytes;
-    head_->read.store(read_, std::memory_order_release);
+    give_room_back();
   }
   /// Reader: as much as has come and fits.
   std::size_t read(std::span<const piece> into) noexcept {
-    std::size_t wanted = 0;
-    for (const piece& p : into) wanted += p.bytes;
-    const std::size_t there = available(wanted);
     std::size_t done = 0;
     for (const piece& p : into) {
-      const std::size_t part = std::min(p.bytes, there - done);
-      copy(read_ + done, p.data, part);
-      done += part;
+      std::size_t filled = 0;
+      while (filled < p.bytes) {
+        const std::size_t part = std::min(p.bytes - filled, in_a_row());
+        if (part == 0) break;
+        copy(read_, p.data + filled, part);
+        read_ += part;
+        filled += part;
+      }
+      done += filled;
+      if (filled < p.bytes) break;
     }
-    read_ += done;
-    if (done > 0) head_->read.store(read_, std::memory_order_release);
+    if (done > 0) give_room_back();
     return done;
+  }
+  /// Reader: what it has read may be written over. It says so by itself when that is much, or nothing else has come.
+  void tell_read() const noexcept {
+    told_ = read_;
+    told_entry_ = seen_;
+    head_->read.store(read_, std::memory_order_release);
   }
 
  private:
   static constexpr std::size_t part_bytes = std::size_t{32} << 10;
   static constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
+  [[nodiscard]] ring_head::entry& entry(std::uint64_t number) const noexcept {
+    return head_->written[number % ring_head::entries];
+  }
   [[nodiscard]] static std::uint64_t bounded(std::uint64_t read, std::uint64_t written) noexcept {
     return written - read <= capacity ? read : written - capacity;
   }
-  /// How many bytes there are, as far as is known; looks anew where that is less than is wanted.
-  [[nodiscard]] std::size_t available(std::size_t wanted) const noexcept {
-    if (end_ - read_ < wanted) (void)look();
+  /// Writer: whether that entry may be written, as far as is known. Entries are asked for in turn.
+  [[nodiscard]] bool is_free(std::uint64_t number) const noexcept {
+    return ends_[number % ring_head::entries] <= read_;
+  }
+  [[nodiscard]] std::size_t known_room() const noexcept {
+    return is_free(next_) ? capacity - static_cast<std::size_t>(written_ - read_) : 0;
+  }
+  /// Not with each message: a writer that waits for room looks at the word all the time, and would get room for one.
+  void give_room_back() const noexcept {
+    if (read_ - told_ >= capacity / 8 || seen_ - told_entry_ >= ring_head::entries / 8) tell_read();
+  }
+  /// Reader: how many bytes there are that can be copied from one place.
+  [[nodiscard]] std::size_t in_a_row() const noexcept {
+    if (end_ == read_) (void)look();
+    // A long run comes in parts.
+    while (end_ - read_ >= part_bytes && from_ == nullptr && look()) {}
     return static_cast<std::size_t>(end_ - read_);
   }
-  /// Whether there is anything.
+  /// Whether there is more than what is known. Bytes beside a word are not taken while there are others before them.
   bool look() const noexcept {
-    const std::uint64_t word = head_->written.load(std::memory_order_acquire);
-    const std::uint64_t more = ((word >> ring_head::shift) - read_) & positions;
-    if (more == end_ - read_) return more > 0;
-    // A position that cannot be is a peer's mistake: what it claims is not believed beyond the ring.
-    end_ = read_ + std::min<std::uint64_t>(more, capacity);
-    beside_ = 0;
-    if (more > ring_head::beside) fetch_first();
-    const std::uint64_t bytes = word & ((std::uint64_t{1} << ring_head::shift) - 1);
-    if (more == bytes && bytes <= ring_head::beside) {
-      std::uint64_t now[ring_head::words];
-      for (std::size_t i = 0; i < ring_head::words; ++i) now[i] = head_->last[i].load(std::memory_order_acquire);
-      if (head_->written.load(std::memory_order_relaxed) == word) {
-        std::memcpy(last_, now, sizeof now);
-        beside_ = bytes;
-      }
+    const ring_head::entry& next = entry(seen_);
+    const std::uint64_t word = next.word.load(std::memory_order_acquire);
+    const std::uint64_t more = ((word >> ring_head::shift) - end_) & positions;
+    // An entry of the last time round tells of what has long been read. A position that cannot be is a peer's mistake, and
+    // not believed.
+    if (more == 0 || more > capacity - (end_ - read_)) {
+      if (told_ != read_) tell_read();
+      return false;
     }
-    return end_ != read_;
+    const bool beside = (word & ((std::uint64_t{1} << ring_head::shift) - 1)) == more && more <= ring_head::beside;
+    if (beside && end_ != read_) return false;
+    from_ = beside ? next.bytes : nullptr;
+    length_ = static_cast<std::size_t>(more);
+    end_ += more;
+    ++seen_;
+    if (!beside) fetch_first();
+    // Of a writer that is ahead. Not the next one, which it may be writing.
+    __builtin_prefetch(&entry(seen_ + 2));
+    return true;
   }
   /// What is read first comes from the other core while its header is looked at.
   void fetch_first() const noexcept {
-    constexpr std::size_t line = 64;
-    const auto bytes = std::min<std::size_t>(static_cast<std::size_t>(end_ - read_), 16 * line);
-    for (std::size_t at = 0; at < bytes; at += line) {
+    const auto bytes = std::min<std::size_t>(static_cast<std::size_t>(end_ - read_), 16 * ring_head::line);
+    for (std::size_t at = 0; at < bytes; at += ring_head::line) {
       __builtin_prefetch(bytes_ + static_cast<std::size_t>((read_ + at) % capacity));
     }
   }
-  /// Bytes [at, at + bytes), all of which are there.
+  /// Bytes [at, at + bytes), all of which are there in a row.
   void copy(std::uint64_t at, std::byte* into, std::size_t bytes) const noexcept {
     if (bytes == 0) return;
-    if (beside_ > 0 && end_ - at <= beside_) {
-      const std::byte* const from = last_ + (beside_ - (end_ - at));
-      std::size_t done = 0;
-      for (; done + word_bytes <= bytes; done += word_bytes) std::memcpy(into + done, from + done, word_bytes);
-      for (; done < bytes; ++done) into[done] = from[done];
+    if (from_ != nullptr) {
+      copy_words(from_ + (length_ - static_cast<std::size_t>(end_ - at)), into, bytes);
       return;
     }
     const std::size_t start = static_cast<std::size_t>(at % capacity);
@@ -199,34 +227,39 @@ class ring {
     std::memcpy(into, bytes_ + start, part);
     if (bytes > part) std::memcpy(into + part, bytes_, bytes - part);
   }
-  void publish(std::uint64_t position) noexcept {
-    written_ = position;
-    head_->written.store(ring_head::word(position, 0), std::memory_order_release);
-  }
-  /// A short write, in the ring and beside the word. There is room for as much as may stand beside it. Word by word, as
-  /// what has just been written in words is read at once only in words: a wider read waits for the writes.
-  void write_beside(std::size_t start, std::span<const piece> from, std::size_t bytes) noexcept {
-    head_->written.store(ring_head::word(written_, 0), std::memory_order_relaxed);  // nothing stands there meanwhile
-    std::byte* to = bytes_ + start;
-    std::atomic<std::uint64_t>* beside = head_->last;
+  /// Word by word, as what has just been written in words is read at once only in words: a wider read waits for the writes.
+  static void copy_words(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
     std::uint64_t word = 0;
-    for (const piece& p : from) {
-      const std::byte* const whole = p.data + p.bytes / word_bytes * word_bytes;
-      for (const std::byte* data = p.data; data != whole; data += word_bytes) {
-        std::memcpy(&word, data, word_bytes);
-        std::memcpy(to, &word, word_bytes);
-        beside++->store(word, std::memory_order_release);
-        to += word_bytes;
-      }
-    }
-    if (const std::size_t rest = bytes % word_bytes; rest > 0) {  // of the last one
-      word = 0;
-      std::memcpy(&word, from.back().data + (from.back().bytes - rest), rest);
+    for (; bytes >= word_bytes; from += word_bytes, to += word_bytes, bytes -= word_bytes) {
+      std::memcpy(&word, from, word_bytes);
       std::memcpy(to, &word, word_bytes);
-      beside->store(word, std::memory_order_release);
     }
-    written_ += bytes;
-    head_->written.store(ring_head::word(written_, bytes), std::memory_order_release);
+    for (; bytes > 0; --bytes) *to++ = *from++;
+  }
+  void publish(std::uint64_t position, std::size_t bytes_beside) noexcept {
+    ends_[next_ % ring_head::entries] = written_ = position;
+    entry(next_).word.store(ring_head::word(position, bytes_beside), std::memory_order_release);
+    ++next_;
+    // The next one may be looked at already. That behind it comes while the next is made; what is written after those to a
+    // line that is elsewhere waits for it.
+    std::byte* const lines = reinterpret_cast<std::byte*>(&entry(next_ + 1));
+    detail::fetch_line_to_write(lines);
+    detail::fetch_line_to_write(lines + ring_head::line);
+  }
+  /// The next message is often like the last: its lines, which the reader has had, come while it is made.
+  void fetch_room_for(std::size_t bytes) const noexcept {
+    const std::size_t lines = std::min<std::size_t>(bytes / ring_head::line + 2, 64);
+    for (std::size_t i = 1; i <= lines; ++i) {
+      detail::fetch_line_to_write(bytes_ + static_cast<std::size_t>((written_ + i * ring_head::line) % capacity));
+    }
+  }
+  void write_beside(std::span<const piece> from, std::size_t bytes) noexcept {
+    std::byte* to = entry(next_).bytes;
+    for (const piece& p : from) {
+      copy_words(p.data, to, p.bytes);
+      to += p.bytes;
+    }
+    publish(written_ + bytes, bytes);
   }
   /// What a word has room for of a position: more bytes than will ever be written.
   static constexpr std::uint64_t positions = ~std::uint64_t{0} >> ring_head::shift;
@@ -234,12 +267,19 @@ class ring {
   shared_segment memory_{};
   ring_head* head_ = nullptr;
   std::byte* bytes_ = nullptr;
-  std::uint64_t written_ = 0;  // the writer's own copy
-  std::uint64_t read_ = 0;     // the reader's own, or what the writer last knew of it
-  // The reader's: how far it may read, and the bytes before that if they came beside the word.
+  // The writer's own: what it has written, its next entry, and the position that each entry was last written with.
+  std::uint64_t written_ = 0;
+  std::uint64_t next_ = 0;
+  std::array<std::uint64_t, ring_head::entries> ends_{};
+  std::uint64_t read_ = 0;  // the reader's own, or what the writer last knew of it
+  // The reader's: how far it may read, the entry behind that, and where the bytes are if they stand in one.
   mutable std::uint64_t end_ = 0;
-  mutable std::size_t beside_ = 0;
-  alignas(8) mutable std::byte last_[ring_head::beside] = {};
+  mutable std::uint64_t seen_ = 0;
+  mutable const std::byte* from_ = nullptr;
+  mutable std::size_t length_ = 0;
+  // What the writer has been told of that.
+  mutable std::uint64_t told_ = 0;
+  mutable std::uint64_t told_entry_ = 0;
 };
 
 }  // namespace cohort::transport

@@ -129,6 +129,7 @@ class shm_stream final : public byte_stream {
   }
   void made_room() noexcept {
     if (in_.head().full.load(std::memory_order_relaxed) == 0) return;
+    in_.tell_read();
     in_.head().full.store(0, std::memory_order_relaxed);
     wake();
   }

@@ -164,14 +164,15 @@ class window_use : public window_step {
   }
   [[noreturn]] void disagree(int k, const window_head::entry& theirs, const shm_window::past& mine) {
     const group& g = call_->home();
+    const signature own = signature::unpack(mine.call, mine.count);
     const signature other = signature::unpack(theirs.call, theirs.count);
     std::string text;
-    if (other == mine.call) {
+    if (other == own) {
       text = "rank " + std::to_string(g.rank()) + " called " + describe(other) + " as #" +
              std::to_string(mine.sequence) + ", rank " + std::to_string(k) + " as #" + std::to_string(theirs.sequence) +
              "; the ranks of a communicator call the same operations in the same order";
     } else {
-      text = describe_disagreement(g.rank(), mine.call, k, other);
+      text = describe_disagreement(g.rank(), own, k, other);
     }
     transport().report_mismatch(g, mine.sequence, g.world_rank(k), errc::mismatch, std::move(text));
     throw call_->failure();
