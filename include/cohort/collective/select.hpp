@@ -96,9 +96,9 @@ inline constexpr selection_row default_selection[] = {
 /// "binomial, circulant": those that an operation can be carried out by; "" if it has no choice of them.
 [[nodiscard]] std::string list_of_algorithms(operation_kind kind);
 
-/// Whether ranks that share memory exchange such long blocks by messages all the same: where each block is for one other rank,
-/// or there is one other rank. A window copies it twice, and a message is copied as suits the two ranks, be it once, by both
-/// of them.
+/// Whether ranks that share memory exchange such blocks by messages all the same. Long ones where each is for one other rank,
+/// or there is one other rank: a window copies it twice, and a message is copied as suits the two ranks, be it once, by both
+/// of them. And short ones of a scan of two ranks, of which the second has nothing to say to the first.
 ///
 /// Needs: `bytes` as `selection_table::choose`
 [[nodiscard]] constexpr bool goes_past_the_window(operation_kind kind, std::size_t bytes, int ranks) noexcept {
@@ -107,6 +107,7 @@ inline constexpr selection_row default_selection[] = {
     case operation_kind::all_to_all: return bytes >= (std::size_t{1} << 20) / static_cast<std::size_t>(ranks);
     case operation_kind::all_gather: return ranks == 2 && bytes >= std::size_t{2} << 20;
     case operation_kind::broadcast: return ranks == 2 && bytes >= std::size_t{64} << 10;
+    case operation_kind::scan: return ranks == 2 && bytes <= std::size_t{4} << 10;
     default: return false;
   }
 }
