@@ -48,7 +48,8 @@ struct stored<void> {
 template <class T>
 using stored_t = typename stored<T>::type;
 
-/// The outcome of an operation without a result that needed no frame, once there is one. A std::optional of nothing has two bytes, which are copied in one (see operation).
+/// The outcome of an operation without a result that needed no frame, once there is one. A std::optional of nothing has two
+/// bytes, which are copied in one: see the members of operation.
 class nothing_if_any {
  public:
   void emplace(stored_t<void>) noexcept { there_ = true; }

@@ -69,7 +69,8 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   [[nodiscard]] bool receive_now(int from, const envelope& expected, const piece& into, std::uint64_t& came) override;
   [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
   [[nodiscard]] bool nothing_against(const group& g, std::int64_t sequence, const signature& s) override {
-    return matcher_.nothing_against(g.context(), sequence, s);
+    // What came early by MPI is taken by a frame, which may as well send.
+    return matcher_.nothing_early() || (neighbours_ != nullptr && matcher_.nothing_against(g.context(), sequence, s));
   }
   COHORT_DECL void withdraw(request& r) override;
   COHORT_DECL std::shared_ptr<const fault> report(fault f, const group& where) override;

@@ -34,8 +34,8 @@ class sharing_engine : public engine {
   /// something next need not.
   virtual void push_out() {}
   /// Receives a short message that is here, or comes within a moment, where nobody has asked for one before: one with
-  /// this tag and type that has room, or of this very call of a collective; `came` bytes. False: nothing was received, and what is
-  /// here is left there.
+  /// this tag and type that has room, or of this very call of a collective; `came` bytes. False: nothing was received, and
+  /// what is here is left there.
   [[nodiscard]] virtual bool receive_now(int peer, const envelope& expected, const piece& into,
                                          std::uint64_t& came) = 0;
 
