@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Copies of a rank's input that a schedule asks for and that may never have to be made: what is sent is read from the input, and
-// what is combined with something that arrives is read from there by the same pass. Used by round_plan.hpp, and by body.hpp to know what is worth it.
+// what is combined with something that arrives is read from there by the same pass. Used by round_plan.hpp, and by body.hpp to
+// know what is worth it.
 #pragma once
 
 #include <cohort/collective/short_vector.hpp>

@@ -144,7 +144,8 @@ class round_plan {
     if (sends_alone) make_copies();
   }
 
-  /// Makes what of this round's copies was put off and has not been needed. A round without transfers is not started, and ends so.
+  /// Makes what of this round's copies was put off and has not been needed. A round without transfers is not started, and
+  /// ends so.
   void make_copies() {
     for (const transport::piece& p : copied_) put_off_.make(p.data, p.bytes);
     copied_.clear();

@@ -42,6 +42,13 @@ inline void take_announced(engine& e, matcher& posted, peer_connection& c, const
   keep_early(e, posted, std::move(early));
 }
 
+/// The bytes of an early message have been used: their space belongs to the sender again.
+inline void use_up(engine& e, early_message& early) {
+  auto* const from = static_cast<peer_connection*>(early.origin);
+  if (from != nullptr && from->open()) from->return_credit(early.arrived);
+  e.scratch().give_back(std::move(early.payload));
+}
+
 /// Gives a receive a message that came before it.
 ///
 /// Needs: the two agree; `early->origin` is a connection, or null and all of it is here
@@ -54,8 +61,7 @@ inline void take_early(engine& e, request& receive, std::unique_ptr<early_messag
     return e.scratch().give_back(std::move(early->payload));
   }
   scatter_into(receive, 0, early->payload.data(), early->arrived);
-  if (from != nullptr && from->open()) from->return_credit(early->arrived);
-  e.scratch().give_back(std::move(early->payload));
+  use_up(e, *early);
   e.complete(receive);
 }
 
@@ -68,9 +74,7 @@ inline void take_early(engine& e, request& receive, std::unique_ptr<early_messag
   if (early == nullptr) return false;
   came = early->header.bytes;
   if (early->arrived > 0) std::memcpy(into.data, early->payload.data(), early->arrived);
-  auto* const from = static_cast<peer_connection*>(early->origin);
-  if (from != nullptr && from->open()) from->return_credit(early->arrived);
-  e.scratch().give_back(std::move(early->payload));
+  use_up(e, *early);
   return true;
 }
 
