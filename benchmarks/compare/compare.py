@@ -53,18 +53,19 @@ def parse(words):
     p.add_argument("--peers", type=choices(PEERS), default=PEERS, help="cohort_registered: cohort, its buffers registered; cohort_...: over that library")
     p.add_argument("--type", choices=["float", "bfloat16"], default="float", help="element type")
     p.add_argument("--functor", choices=["sum", "user"], default="sum", help="user: one that no library knows")
-    p.add_argument("--rounds", type=int, default=11, help="turns of every library at a cell")
+    p.add_argument("--rounds", type=int, default=11, help="turns of every library at a cell, over all starts")
+    p.add_argument("--starts", type=int, default=3, help="how often the ranks of every library are started")
     p.add_argument("--batch-ms", type=float, default=12.0, help="aim for batches of this length")
-    p.add_argument("--quick", action="store_true", help="5 rounds of 2 ms: for tuning, not for claims")
+    p.add_argument("--quick", action="store_true", help="5 rounds of 2 ms, one start: for tuning, not for claims")
     p.add_argument("--unchanged", action="store_true", help="write the inputs once, not before each call")
     p.add_argument("--bin", required=True, help=argparse.SUPPRESS)
     p.add_argument("--output", default=None, help="folder for the results; left out: none are written")
     p.add_argument("--name", default="comparison", help="of the files there")
     options = p.parse_args(words)
     if options.quick:
-        options.rounds, options.batch_ms = 5, 2.0
-    if any(n < 2 for n in options.ranks) or options.rounds < 1:
-        p.error("at least 2 ranks and 1 round")
+        options.rounds, options.starts, options.batch_ms = 5, 1, 2.0
+    if any(n < 2 for n in options.ranks) or not 1 <= options.starts <= options.rounds:
+        p.error("at least 2 ranks, 1 start, and a round for each start")
     return options
 
 
@@ -78,7 +79,8 @@ def sizes_of(operation, ranks, options):
     return P2P_SIZES if operation in ("latency", "bandwidth") else OTHER_SIZES
 
 
-def start_jobs(options, ranks, transport):
+def start_jobs(options, ranks, transport, say):
+    """The ranks of every library that there is; `say` is called with why one is left out."""
     running = {}
     for library in ["cohort"] + options.peers:
         if library.endswith(("_registered", "_single")) and transport != "shm":
@@ -87,13 +89,15 @@ def start_jobs(options, ranks, transport):
             continue
         program = os.path.join(options.bin, jobs.LIBRARIES[library].get("program", library))
         if not os.path.exists(program):
-            print(f"skipped: {library} is not installed", flush=True)
+            say(f"skipped: {library} is not installed")
             continue
         try:
             inputs = {"MEASURE_UNCHANGED": "1"} if options.unchanged else {}
             running[library] = jobs.Job(library, program, ranks, transport, inputs)
         except (jobs.Failed, OSError) as why:
-            print(f"skipped: {why}", flush=True)
+            say(f"skipped: {why}")
+    if "cohort" not in running:
+        sys.exit("compare.sh: cohort's own driver did not start")
     return running
 
 
@@ -117,41 +121,92 @@ def calls_for(job, cell, options):
         calls = min(wanted, calls * 20, 100000)
 
 
-def measure(running, cell, options, trouble):
-    """Lets the libraries take turns. Result: library -> times of its batches in microseconds per call."""
-    calls, times, wrong = {}, {}, {}
+class Cell:
+    """One operation, size and number of ranks, and what every library has taken for it."""
+
+    def __init__(self, transport, ranks, operation, size, options):
+        self.transport, self.ranks, self.operation, self.size = transport, ranks, operation, size
+        self.asked = (operation, size, options.type, options.functor)
+        self.calls, self.wrong = {}, {}
+        self.turns = []  # of each turn: library -> microseconds per call
+
+    def times(self, library):
+        return [turn[library] for turn in self.turns if library in turn]
+
+    def ratio(self, peer, own):
+        """One's time over the other's, as a rule a peer's over cohort's: of the medians, and the quartiles of the turns' own."""
+        each = sorted(turn[peer] / turn[own] for turn in self.turns if peer in turn and own in turn)
+        if not each:
+            return None
+        quarter = len(each) // 4
+        peers, owns = statistics.median(self.times(peer)), statistics.median(self.times(own))
+        return {"ratio": peers / owns, "q1": each[quarter], "q3": each[-1 - quarter], "difference": peers - owns}
+
+    def row(self, options):
+        """What a comparison says of it."""
+        libraries = [l for l in ["cohort"] + options.peers if self.times(l)]
+        row = {"transport": self.transport, "ranks": self.ranks, "operation": self.operation, "bytes": self.size,
+               "type": options.type, "functor": options.functor, "wrong": self.wrong,
+               "times": {l: summary(self.times(l)) for l in libraries}, "ratios": {}, "over_mpi": {}, "registered": None}
+        for library in libraries:
+            over = "cohort_" + library.removesuffix("_requests")
+            for place, found in (("ratios", report.is_peer(library) and self.ratio(library, "cohort")),
+                                 ("over_mpi", over in libraries and self.ratio(over, library))):
+                if found:
+                    row[place][library] = found
+        best = report.best_peer(row)
+        if best and "cohort_registered" in libraries:
+            row["registered"] = self.ratio(best, "cohort_registered")
+        return row
+
+
+def cells_of(options, transport, ranks):
+    return [Cell(transport, ranks, operation, size, options)
+            for operation in options.ops for size in sizes_of(operation, ranks, options)]
+
+
+def measure(running, cell, turns, options, trouble):
+    """Lets the libraries take so many turns."""
+    def leave_out(library, why):
+        trouble.append(f"{why}")
+        print(f"  {why}: left out until the next start", flush=True)
+        running.pop(library).close()
+        if library == "cohort":
+            sys.exit("compare.sh: cohort's driver failed: " + trouble[-1])
+
+    here = []
     for library, job in list(running.items()):
         try:
-            calls[library] = calls_for(job, cell, options)
-            times[library], wrong[library] = [], 0
+            if library not in cell.calls:
+                cell.calls[library] = calls_for(job, cell.asked, options)
+                cell.wrong[library] = 0
+            here.append(library)
         except jobs.Unsupported:
             continue
         except (jobs.Failed, OSError) as why:
-            trouble.append(f"{why}")
-            print(f"  {why}: left out from here on", flush=True)
-            running.pop(library).close()
-    for turn in range(options.rounds):
-        # Each round starts with another library, so that none always follows the same one.
-        order = [l for l in times if l in running]
-        order = order[turn % len(order):] + order[:turn % len(order)] if order else order
-        for library in order:
-            warm = max(1, min(20, calls[library] // 4))
+            leave_out(library, why)
+    for _ in range(turns):
+        # Each turn starts with another library, so that none always follows the same one.
+        first = len(cell.turns) % len(here)
+        took = {}
+        for library in here[first:] + here[:first]:
+            if library not in running:
+                continue
+            calls = cell.calls[library]
             began = time.monotonic()
             try:
-                seconds, bad = running[library].batch(*cell, warm=warm, calls=calls[library])
+                seconds, bad = running[library].batch(*cell.asked, warm=max(1, min(20, calls // 4)), calls=calls)
             except (jobs.Failed, OSError) as why:
-                trouble.append(f"{why}")
-                running.pop(library).close()
-                times.pop(library)
+                leave_out(library, why)
                 continue
-            times[library].append(seconds * 1e6)
-            wrong[library] += bad
+            took[library] = seconds * 1e6
+            cell.wrong[library] += bad
             # A library whose ranks wait for the scheduler may take a thousand times as long at one turn as at another;
             # the next turn is made for what this one took, or such libraries are most of what a comparison takes.
             longer = (time.monotonic() - began) * 1000 / options.batch_ms
             if longer > 8:
-                calls[library] = max(1, int(calls[library] / longer))
-    return times, wrong
+                cell.calls[library] = max(1, int(calls / longer))
+        cell.turns.append(took)
 
 
 def summary(times):
@@ -160,14 +215,6 @@ def summary(times):
     quarter = len(ordered) // 4
     return {"median": statistics.median(ordered), "min": ordered[0], "q1": ordered[quarter],
             "q3": ordered[-1 - quarter], "batches": len(ordered)}
-
-
-def ratio(peer, own):
-    """One time over another, as a rule a peer's over cohort's: of the medians, and the quartiles of the rounds' own ratios."""
-    each = sorted(p / o for p, o in zip(peer, own))
-    quarter = len(each) // 4
-    return {"ratio": statistics.median(peer) / statistics.median(own), "q1": each[quarter], "q3": each[-1 - quarter],
-            "difference": statistics.median(peer) - statistics.median(own)}
 
 
 def floors(options):
@@ -185,36 +232,29 @@ def main(words):
     for each in limits:
         print(report.floor_line(each), flush=True)
     print(report.header_line(), flush=True)
+    said = set()
+
+    def say_once(text):
+        if text not in said:
+            print(text, flush=True)
+        said.add(text)
+
     for transport in options.transport:
         for ranks in options.ranks:
-            running = start_jobs(options, ranks, transport)
-            if "cohort" not in running:
-                sys.exit("compare.sh: cohort's own driver did not start")
-            try:
-                for operation in options.ops:
-                    for size in sizes_of(operation, ranks, options):
-                        cell = (operation, size, options.type, options.functor)
-                        times, wrong = measure(running, cell, options, trouble)
-                        row = {"transport": transport, "ranks": ranks, "operation": operation, "bytes": size,
-                               "type": options.type, "functor": options.functor, "wrong": wrong,
-                               "times": {l: summary(t) for l, t in times.items() if t}, "ratios": {},
-                               "over_mpi": {}, "registered": None}
-                        for library, each in times.items():
-                            if report.is_peer(library) and each and times.get("cohort"):
-                                row["ratios"][library] = ratio(each, times["cohort"])
-                            over = "cohort_" + library.removesuffix("_requests")
-                            if each and times.get(over):
-                                row["over_mpi"][library] = ratio(times[over], each)
-                        best = report.best_peer(row)
-                        if best and times.get("cohort_registered"):
-                            row["registered"] = ratio(times[best], times["cohort_registered"])
-                        rows.append(row)
-                        print(report.line(row), flush=True)
-                        if "cohort" not in running:
-                            sys.exit("compare.sh: cohort's driver failed: " + trouble[-1])
-            finally:
-                for job in running.values():
-                    job.close()
+            cells = cells_of(options, transport, ranks)
+            for start in range(options.starts):
+                # Where ranks share cores, one start may take twice as long as another for all that is asked of it.
+                running = start_jobs(options, ranks, transport, say_once)
+                turns = options.rounds // options.starts + (start < options.rounds % options.starts)
+                try:
+                    for cell in cells:
+                        measure(running, cell, turns, options, trouble)
+                        if start == options.starts - 1:
+                            rows.append(cell.row(options))
+                            print(report.line(rows[-1]), flush=True)
+                finally:
+                    for job in running.values():
+                        job.close()
     for each in trouble:
         print("trouble: " + each)
     if options.output:

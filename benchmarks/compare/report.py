@@ -122,7 +122,7 @@ def markdown(options, rows, limits, trouble, seconds, about, aims):
         out += ["| without any library | median | best |", "| --- | ---: | ---: |"]
         out += [f"| {f['name']} | {f['median']:.3f} {f['unit']} | {f['best']:.3f} {f['unit']} |" for f in limits] + [""]
     out += ["Medians in microseconds per call, the slowest rank's, over batches of back-to-back calls in which the "
-            f"libraries take turns ({options.rounds} rounds). Rooted operations rotate their root. " +
+            f"libraries take turns ({options.rounds} rounds, over {options.starts} starts of all ranks). Rooted operations rotate their root. " +
             ("The inputs are the same all the time. " if options.unchanged else
              "Every rank writes its input anew before each call, as a program does that has computed it; that is not "
              "counted from 4 KiB on. ") +
@@ -165,7 +165,7 @@ def write(options, rows, limits, trouble, seconds, aims):
         text.write(markdown(options, rows, limits, trouble, seconds, about, aims))
     with open(stem + ".json", "w", encoding="utf-8") as text:
         json.dump({"machine": about, "type": options.type, "functor": options.functor, "rounds": options.rounds,
-                   "floors": limits, "rows": rows, "trouble": trouble}, text, indent=1)
+                   "starts": options.starts, "floors": limits, "rows": rows, "trouble": trouble}, text, indent=1)
     with open(stem + ".csv", "w", encoding="utf-8", newline="") as text:
         table = csv.writer(text)
         table.writerow(["transport", "ranks", "operation", "bytes", "type", "functor", "library", "median_us", "min_us",
