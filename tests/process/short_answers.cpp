@@ -133,12 +133,37 @@ task<int> mismatch_is_found(communicator<cpu> world) {
   co_return 1;
 }
 
-void expect_all_end_well(task<int> (*rank_main)(communicator<cpu>), const harness::variables& environment) {
+/// Who has slept is told of what comes, however long it had asked its socket itself before, and for whom.
+task<int> wakes_from_sleep(communicator<cpu> world) {
+  const int me = world.rank();
+  std::int64_t in = -1;
+  // Nobody sleeps for more than a second without looking: so many such sleeps would be too many.
+  for (std::int64_t k = 0; k < 100; ++k) {
+    for (int i = 0; i < (k % 4) * 50; ++i) {
+      // Answers that come at once, and a collective of all.
+      if (me == 0) co_await world.send(one(k), to{1});
+      if (me == 1) co_await world.recv(one(in), from{0});
+      if (me == 1) co_await world.send(one(in), to{0});
+      if (me == 0) co_await world.recv(one(in), from{1});
+      if (me < 2 && in != k) co_return 1;
+      if (i % 25 == 0) co_await world.barrier();
+    }
+    // Much longer than anybody yields. The others wait, each for somebody else: the first of them in the kernel.
+    const int late = static_cast<int>(k) % world.size();
+    if (me == late) std::this_thread::sleep_for(std::chrono::milliseconds{4});
+    const std::int64_t total = co_await world.all_reduce(k, sum{});
+    if (total != k * world.size()) co_return 2;
+  }
+  co_return 0;
+}
+
+void expect_all_end_well(task<int> (*rank_main)(communicator<cpu>), const harness::variables& environment,
+                         int ranks = 2) {
   harness::rank_options options;
   options.environment = environment;
   options.deadline = std::chrono::seconds{60};
   const auto results = harness::run_ranks(
-      2, [rank_main](int) { return run(rank_main); }, options);
+      ranks, [rank_main](int) { return run(rank_main); }, options);
   INFO(harness::describe(results));
   for (const auto& result : results) CHECK(result.ok());
 }
@@ -153,4 +178,9 @@ TEST_CASE("short answers: over sockets, over several of them, and in memory") {
 
 TEST_CASE("short answers: one of another type is refused where others have come at once") {
   expect_all_end_well(mismatch_is_found, {{"COHORT_SHM", "0"}});
+}
+
+TEST_CASE("short answers: whoever sleeps between them is woken up, with few sockets and with many") {
+  for (const int ranks : {2, 3, 7}) expect_all_end_well(wakes_from_sleep, {{"COHORT_SHM", "0"}}, ranks);
+  expect_all_end_well(wakes_from_sleep, {{"COHORT_SHM", "0"}, {"COHORT_TCP_STRIPES", "3"}}, 3);
 }

@@ -18,6 +18,7 @@
 #include <cohort/transport/tcp_stream.hpp>
 #include <cohort/transport/tcp_stripes.hpp>
 #include <cohort/transport/tls_stream.hpp>
+#include <cohort/transport/watched_socket.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -122,7 +123,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   struct lane {
     link state = link::none;
     std::shared_ptr<tcp_introduction> dialing{};
-    tcp::socket* socket = nullptr;
+    watched_socket* socket = nullptr;
     bool read_armed = false;
     bool write_armed = false;
     bool reads_again = false;
@@ -131,7 +132,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
     link state = link::none;
     tcp_peer_address address{};
     std::shared_ptr<peer_connection> connection{};
-    tcp::socket* socket = nullptr;  // what the connection runs over, one of the two
+    watched_socket* socket = nullptr;  // what the connection runs over, one of the two
     shm_stream* memory = nullptr;
     std::shared_ptr<tcp_introduction> dialing{};
     request_list waiting{};  // sends that wait for the connection
@@ -159,7 +160,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   [[nodiscard]] std::string describe_peer(int rank) const;
   void adopt(int rank, tcp_link wire);
   static void prepare(tcp::socket& socket);
-  [[nodiscard]] static std::unique_ptr<byte_stream> stream_over(tcp_link wire, tcp::socket*& socket,
+  [[nodiscard]] static std::unique_ptr<byte_stream> stream_over(tcp_link wire, watched_socket*& socket,
                                                                 std::function<void()> again);
   void read_again(int rank);
   void opened(int rank);
@@ -167,6 +168,10 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void dial(int rank);
   void arm_read(int rank);
   void arm_write(int rank);
+  /// Whether a turn reads all sockets, so that the reactor need not tell of them.
+  [[nodiscard]] bool asks_sockets() const noexcept { return own_io_ && open_.size() <= asked_directly; }
+  void watch_sockets();
+  static void unwatch(peer& p);
   void pass_on(request& send);
   void choose_stripes(int rank);
   [[nodiscard]] hello_verdict decide_incoming_lane(const hello& h);
@@ -220,6 +225,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   matcher matcher_{};
   std::unique_ptr<tcp_monitor> monitor_{};
   unsigned turn_ = 0;
+  unsigned reactor_turns_awake_ = 0;  // since a socket was last watched
   bool turn_scheduled_ = false;
   bool awaits_room_ = false;
   bool in_reactor_ = false;  // handlers run inside a turn

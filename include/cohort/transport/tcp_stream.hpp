@@ -3,12 +3,11 @@
 #pragma once
 
 #include <cohort/transport/byte_stream.hpp>
-
-#include <boost/asio/error.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <cohort/transport/watched_socket.hpp>
 
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <boost/asio/error.hpp>
 
 #include <algorithm>
 #include <array>
@@ -19,11 +18,9 @@ namespace cohort::transport {
 
 class tcp_stream final : public byte_stream {
  public:
-  using socket_type = boost::asio::ip::tcp::socket;
+  explicit tcp_stream(watched_socket::socket_type socket) : socket_(std::move(socket)) {}
 
-  explicit tcp_stream(socket_type socket) : socket_(std::move(socket)) {}
-
-  [[nodiscard]] socket_type& socket() noexcept { return socket_; }
+  [[nodiscard]] watched_socket& socket() noexcept { return socket_; }
 
   // A list of pieces costs the kernel 0.1 µs more than one, which a short message feels.
   std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
@@ -49,12 +46,7 @@ class tcp_stream final : public byte_stream {
     if (got == 0 && wanted > 0 && !failure && !blocked_) failure = boost::asio::error::eof;
     return got;
   }
-  void close() noexcept override {
-    boost::system::error_code ignored;
-    if (!socket_.is_open()) return;
-    socket_.shutdown(socket_type::shutdown_send, ignored);
-    socket_.close(ignored);
-  }
+  void close() noexcept override { socket_.close(); }
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{256} << 10; }
 
  private:
@@ -83,7 +75,7 @@ class tcp_stream final : public byte_stream {
     return n > 0 ? static_cast<std::size_t>(n) : 0;
   }
 
-  socket_type socket_;
+  watched_socket socket_;
   bool blocked_ = false;
 };
 

@@ -4,8 +4,7 @@
 
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/tls.hpp>
-
-#include <boost/asio/ip/tcp.hpp>
+#include <cohort/transport/watched_socket.hpp>
 
 #include <functional>
 #include <memory>
@@ -15,14 +14,12 @@ namespace cohort::transport {
 
 class tls_stream final : public byte_stream {
  public:
-  using socket_type = boost::asio::ip::tcp::socket;
-
   /// `read_again` is called when bytes have come that waiting for the socket would not tell of: somebody must call
   /// `receive` again, but not before `read_again` has returned.
-  tls_stream(socket_type socket, std::unique_ptr<tls_session> session, std::function<void()> read_again)
+  tls_stream(watched_socket::socket_type socket, std::unique_ptr<tls_session> session, std::function<void()> read_again)
       : socket_(std::move(socket)), session_(std::move(session)), read_again_(std::move(read_again)) {}
 
-  [[nodiscard]] socket_type& socket() noexcept { return socket_; }
+  [[nodiscard]] watched_socket& socket() noexcept { return socket_; }
 
   std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
     return session_->send(from, failure);
@@ -33,16 +30,14 @@ class tls_stream final : public byte_stream {
     return got;
   }
   void close() noexcept override {
-    boost::system::error_code ignored;
     if (!socket_.is_open()) return;
     session_->say_goodbye();
-    socket_.shutdown(socket_type::shutdown_send, ignored);
-    socket_.close(ignored);
+    socket_.close();
   }
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{256} << 10; }
 
  private:
-  socket_type socket_;
+  watched_socket socket_;
   std::unique_ptr<tls_session> session_;
   std::function<void()> read_again_;
 };

@@ -223,7 +223,7 @@ inline void tcp_transport::prepare(tcp::socket& socket) {
 }
 
 /// Tells where the socket is from now on. `again` is for what has been read of it without being asked for.
-inline std::unique_ptr<byte_stream> tcp_transport::stream_over(tcp_link wire, tcp::socket*& socket,
+inline std::unique_ptr<byte_stream> tcp_transport::stream_over(tcp_link wire, watched_socket*& socket,
                                                                std::function<void()> again) {
   std::unique_ptr<tls_session> session = wire.take_session();
   if (session == nullptr) {
@@ -259,34 +259,60 @@ inline void tcp_transport::opened(int rank_of_peer) {
   if (left_ && p.state == link::open) p.connection->say_goodbye();
   arm_read(rank_of_peer);
   arm_write(rank_of_peer);
+  if (!asks_sockets()) watch_sockets();
+  reactor_turns_awake_ = 0;
+}
+
+/// Before a sleep, and where there are more than a turn asks.
+inline void tcp_transport::watch_sockets() {
+  const std::vector<int> all = open_;
+  for (const int r : all) {
+    peer& p = peer_of(r);
+    if (p.state != link::open) continue;
+    boost::system::error_code failure;
+    p.socket->watch(failure);
+    if (failure) {
+      on_lost(*p.connection, failure, "being watched");
+      continue;
+    }
+    arm_read(r);
+    arm_write(r);
+  }
+}
+
+inline void tcp_transport::unwatch(peer& p) {
+  p.socket->unwatch();
+  p.read_armed = p.write_armed = false;
 }
 
 inline void tcp_transport::arm_read(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
   if (p.read_armed || p.state != link::open || p.socket == nullptr || p.connection->over()) return;
+  if (!p.socket->watched()) return;
   p.read_armed = true;
-  detail::when_ready(*p.socket, tcp::socket::wait_read,
-                     [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
-                       if (!*alive || !c->open()) return;
-                       peer_of(c->peer()).read_armed = false;
-                       c->try_read();
-                       arm_read(c->peer());
-                       arm_write(c->peer());
-                     });
+  p.socket->when_ready(tcp::socket::wait_read,
+                       [this, alive = alive_, c = p.connection](const boost::system::error_code& failure) {
+                         if (!*alive || !c->open() || failure == boost::asio::error::operation_aborted) return;
+                         peer_of(c->peer()).read_armed = false;
+                         c->try_read();
+                         arm_read(c->peer());
+                         arm_write(c->peer());
+                       });
 }
 
 inline void tcp_transport::arm_write(int rank_of_peer) {
   peer& p = peer_of(rank_of_peer);
   if (!p.lanes.empty()) arm_lanes(rank_of_peer);
   if (p.write_armed || p.state != link::open || p.socket == nullptr || !p.connection->has_output()) return;
+  if (!p.socket->watched()) return;
   p.write_armed = true;
-  detail::when_ready(*p.socket, tcp::socket::wait_write,
-                     [this, alive = alive_, c = p.connection](const boost::system::error_code&) {
-                       if (!*alive || !c->open()) return;
-                       peer_of(c->peer()).write_armed = false;
-                       c->try_write();
-                       arm_write(c->peer());
-                     });
+  p.socket->when_ready(tcp::socket::wait_write,
+                       [this, alive = alive_, c = p.connection](const boost::system::error_code& failure) {
+                         if (!*alive || !c->open() || failure == boost::asio::error::operation_aborted) return;
+                         peer_of(c->peer()).write_armed = false;
+                         c->try_write();
+                         arm_write(c->peer());
+                       });
 }
 
 inline void tcp_transport::on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) {

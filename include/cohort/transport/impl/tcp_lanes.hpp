@@ -18,9 +18,8 @@ inline void tcp_transport::choose_stripes(int rank_of_peer) {
     p.stripes = 1;  // memory
   } else if (p.stripes == 0) {
     // Ranks of one host share its link, and are as many flows as that.
-    boost::system::error_code unknown;
-    const auto own = p.socket->local_endpoint(unknown).address();
-    const bool alone = ranks_on_machine_ <= 1 && !unknown && !own.is_loopback();
+    const auto own = p.socket->local().address();
+    const bool alone = ranks_on_machine_ <= 1 && !own.is_unspecified() && !own.is_loopback();
     p.stripes = alone ? stripes_for(link_speed_of(own)) : 1;
   }
   if (p.stripes == 1) return;
@@ -127,13 +126,13 @@ inline void tcp_transport::arm_lane_read(int rank_of_peer, std::size_t index) {
   lane& l = p.lanes[index];
   if (l.read_armed || p.state != link::open || !p.connection->stripes().is_open(index)) return;
   l.read_armed = true;
-  detail::when_ready(*l.socket, tcp::socket::wait_read,
-                     [this, alive = alive_, c = p.connection, index](const boost::system::error_code&) {
-                       if (!*alive || !c->open()) return;
-                       peer_of(c->peer()).lanes[index].read_armed = false;
-                       read_lane(c, index);
-                       arm_lane_read(c->peer(), index);
-                     });
+  l.socket->when_ready(tcp::socket::wait_read,
+                       [this, alive = alive_, c = p.connection, index](const boost::system::error_code&) {
+                         if (!*alive || !c->open()) return;
+                         peer_of(c->peer()).lanes[index].read_armed = false;
+                         read_lane(c, index);
+                         arm_lane_read(c->peer(), index);
+                       });
 }
 
 /// Waits for room in the streams that have something to send.
@@ -143,13 +142,13 @@ inline void tcp_transport::arm_lanes(int rank_of_peer) {
     lane& l = p.lanes[i];
     if (l.write_armed || l.state != link::open || !p.connection->stripes().has_output(i)) continue;
     l.write_armed = true;
-    detail::when_ready(*l.socket, tcp::socket::wait_write,
-                       [this, alive = alive_, c = p.connection, i](const boost::system::error_code&) {
-                         if (!*alive || !c->open()) return;
-                         peer_of(c->peer()).lanes[i].write_armed = false;
-                         c->stripes().try_write(i);
-                         arm_lanes(c->peer());
-                       });
+    l.socket->when_ready(tcp::socket::wait_write,
+                         [this, alive = alive_, c = p.connection, i](const boost::system::error_code&) {
+                           if (!*alive || !c->open()) return;
+                           peer_of(c->peer()).lanes[i].write_armed = false;
+                           c->stripes().try_write(i);
+                           arm_lanes(c->peer());
+                         });
   }
 }
 

@@ -30,6 +30,11 @@ inline bool tcp_transport::progress() {
   if (open_.size() > asked_directly || striping || ++turn_ % every == 0) {
     if (neighbours_ && neighbours_->has_waiting()) read_mail();
     if (io_->stopped()) io_->restart();
+    // Who has not slept for some turns is not about to.
+    constexpr unsigned turns_to_stay_awake = 4;
+    if (asks_sockets() && ++reactor_turns_awake_ == turns_to_stay_awake) {
+      for (const int r : open_) unwatch(peer_of(r));
+    }
     for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
     {
       const detail::for_scope inside(in_reactor_, true);  // a handler of the caller's may throw
@@ -45,7 +50,8 @@ inline void tcp_transport::sleep_until(clock::time_point until) {
   // Bounded: a wait on a caller's io_context must notice when that is stopped.
   const auto limit = std::min(until, clock::now() + std::chrono::seconds{1});
   if (io_->stopped()) io_->restart();
-  for (std::size_t i = 0; i < open_.size(); ++i) arm_write(open_[i]);
+  watch_sockets();
+  reactor_turns_awake_ = 0;
   if (!neighbours_) {
     io_->run_one_until(limit);
     return;
