@@ -115,6 +115,11 @@ class engine : public std::enable_shared_from_this<engine> {
   }
   /// Any thread: there is something to attend to besides messages.
   void request_attention() noexcept;
+  [[nodiscard]] bool has_news() const noexcept { return attention_.load(std::memory_order_relaxed); }
+  /// Attends to it before something begins: who never waits takes no turn that would.
+  void hear_news() {
+    if (has_news()) (void)attend_if_asked();
+  }
 
   [[nodiscard]] detail::buffer_cache& scratch() noexcept { return scratch_; }
 
@@ -145,6 +150,7 @@ class engine : public std::enable_shared_from_this<engine> {
   /// Whether a coroutine can go on: then a turn should end soon.
   [[nodiscard]] bool something_ready() const noexcept { return ready_head_ < ready_.size(); }
   bool run_ready();
+  bool attend_if_asked();
   bool attend();
   void take_turns_in(callers_io callers) noexcept { callers_context_ = callers; }
   /// The next turn looks at the clock, also if it moves something.
@@ -195,7 +201,9 @@ void engine::drive_until(Done done) {
     spinning_ = waiting.spins();
     const bool moved = turn();
     spinning_ = false;
-    if (waiting.after(moved) == patience::next::sleep) sleep(clock::time_point::max());
+    if (waiting.after(moved) != patience::next::sleep) continue;
+    sleep(clock::time_point::max());
+    waiting.woke();
   }
 }
 

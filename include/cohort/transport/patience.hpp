@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/detail/other_core.hpp>
+#include <cohort/transport/core_use.hpp>
 #include <cohort/transport/home_core.hpp>
 
 #include <sched.h>
@@ -27,6 +28,8 @@ class patience {
   }
   /// A core for this rank, of those that it shares with others; -1: none.
   void live_on(int core) noexcept { home_ = home_core(core); }
+  /// The other ranks on these cores, where they show when they work.
+  [[nodiscard]] fellows& beside() noexcept { return fellows_; }
   /// More ranks than cores: whoever copies takes the core from another.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
   /// Whether it is worth looking briefly before anything is made that can wait.
@@ -46,11 +49,13 @@ class patience {
 #endif
       if (there()) return true;
     }
-    for (int i = 0; i < brief_yields_ && sleeps_due_ == 0; ++i) {
+    bool came = false;
+    for (int i = 0; i < brief_yields_ && sleeps_due_ == 0 && !came; ++i) {
       (void)offer_core();
-      if (there()) return true;
+      came = there();
     }
-    return false;
+    fellows_.works(offered_until_);
+    return came;
   }
 
   enum class next : unsigned char { look, sleep };
@@ -59,12 +64,16 @@ class patience {
    public:
     explicit wait(patience& p) noexcept
         : patience_(&p), spins_(p.shared_core_ > 0 ? std::min(p.spins_, spins_on_shared_core) : p.spins_) {}
+    wait(const wait&) = delete;
+    wait& operator=(const wait&) = delete;
+    ~wait() { patience_->fellows_.works(patience_->offered_until_); }
     /// Whether the next turn follows at once.
     [[nodiscard]] bool spins() const noexcept { return idle_ < spins_; }
     /// A turn has been taken; what comes now.
     [[nodiscard]] next after(bool moved) noexcept {
       if (moved) {
         idle_ = 0;
+        patience_->fellows_.works(patience_->offered_until_);
         return next::look;
       }
       if (++idle_ <= spins_) return next::look;
@@ -77,6 +86,9 @@ class patience {
       if (idle_ == spins_ + 1) yields_since_ = now;
       return now - yields_since_ < longest_yielding ? next::look : next::sleep;
     }
+
+    /// The sleep is over.
+    void woke() noexcept { patience_->offered_until_ = clock::now(); }
 
    private:
     static constexpr auto longest_yielding = std::chrono::milliseconds{1};
@@ -95,9 +107,13 @@ class patience {
     // Many ranks on a core that wake each other up make hundreds of microseconds of a yield themselves.
     const auto slow_yield = crowded_ ? std::chrono::microseconds{1000} : std::chrono::microseconds{300};
     const clock::time_point before = clock::now();
+    fellows_.waits(before);
     ::sched_yield();
     const clock::time_point after = clock::now();
-    home_.look(after, after - before > slow_yield);
+    offered_until_ = after;
+    const bool slow = after - before > slow_yield;
+    const bool somebody_works = slow && !ranks_worked(before, after);
+    home_.look(after, somebody_works);
     if (after - before > shared_yield) {
       shared_core_ = waits_on_shared_core;
       if (!crowded_ && ++shared_yields_ >= move_after_) leave_core();
@@ -106,12 +122,18 @@ class patience {
       if (shared_core_ > 0) --shared_core_;
       else move_after_ = first_move_after;
     }
-    if (after - before > slow_yield) {
+    if (somebody_works) {
       sleep_for_some_waits();
-    } else if (fast_yields_ < enough_fast_yields) {
+    } else if (!slow && fast_yields_ < enough_fast_yields) {
       ++fast_yields_;
     }
     return after;
+  }
+
+  /// Whether a yield took so long because other ranks of this core did something, as they do between two calls and when
+  /// they copy: they are soon done with it.
+  [[nodiscard]] bool ranks_worked(clock::time_point from, clock::time_point to) const noexcept {
+    return fellows_.any() && fellows_.worked(::sched_getcpu(), from, to) > (to - from) / 2;
   }
 
   /// A few, as it may have been for once; more each time when that was wrong.
@@ -152,6 +174,8 @@ class patience {
   int move_after_ = first_move_after;
   int moves_ = 0;
   home_core home_{};
+  fellows fellows_{};
+  clock::time_point offered_until_{};  ///< the end of the last yield, or sleep
 };
 
 }  // namespace cohort::transport

@@ -57,6 +57,8 @@ class sharing_engine : public engine {
   void look_at_cores(const std::vector<host_address>& all);
   /// Waits, from now on, as suits the ranks and the cores of this machine.
   void wait_beside(const std::vector<host_address>& all);
+  /// From now on this rank sees when those on its cores work, with whom it has agreed to share memory.
+  void watch_fellows();
   /// A group is told whether the ranks of the world share fewer cores; where all its members share memory, it gets its window.
   void place(group& g) const;
   /// From here on others ring when they write what this rank waits for; until `neighbours::wake_up`.

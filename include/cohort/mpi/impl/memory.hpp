@@ -81,6 +81,7 @@ COHORT_DECL void mpi_endpoint::share_memory(const settings& wanted) {
   detail::check_mpi(MPI_Allreduce(MPI_IN_PLACE, &device, 1, MPI_INT, MPI_MAX, control_), "MPI_Allreduce");
   if (!neighbours_) return;
   neighbours_->agree(seen_by);
+  watch_fellows();
   if (device != 0) return;
   for (const int r : neighbours_->sharing()) pids_[static_cast<std::size_t>(r)] = pids[static_cast<std::size_t>(r)];
   all_share_memory_ = static_cast<int>(neighbours_->sharing().size()) + 1 == size();

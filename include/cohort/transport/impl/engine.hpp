@@ -111,9 +111,7 @@ COHORT_DECL bool engine::poll() {
   {
     const detail::for_scope deeper(turn_depth_, turn_depth_ + 1);
     moved = progress();
-    if (attention_.load(std::memory_order_relaxed) && attention_.exchange(false, std::memory_order_acquire)) {
-      moved = attend() || moved;
-    }
+    if (has_news()) moved = attend_if_asked() || moved;
     // The clock is read rarely: a deadline may be noticed a few microseconds late.
     if (next_deadline_ != clock::time_point::max() && (++turns_ % turns_a_clock == 0 || !(moved || spinning_))) {
       if (const auto now = clock::now(); now >= next_deadline_) check_deadlines(now);
@@ -155,6 +153,8 @@ COHORT_DECL void engine::complete(request& r) {
   transfer_set& set = *r.owner;
   if (--set.pending == 0 && set.waiter) resume_later(std::exchange(set.waiter, nullptr));
 }
+
+COHORT_DECL bool engine::attend_if_asked() { return attention_.exchange(false, std::memory_order_acquire) && attend(); }
 
 COHORT_DECL bool engine::attend() {
   std::vector<std::shared_ptr<const fault>> judged;

@@ -83,6 +83,13 @@ COHORT_DECL void sharing_engine::wait_beside(const std::vector<host_address>& al
   if (share.crowded() && share.cores > 1) how_to_wait().live_on(share.home);
 }
 
+COHORT_DECL void sharing_engine::watch_fellows() {
+  if (!how_to_wait().crowded()) return;
+  fellows& beside = how_to_wait().beside();
+  beside.show(neighbours_->own_use());
+  for (const int r : neighbours_->sharing()) beside.watch(neighbours_->use_of(r));
+}
+
 COHORT_DECL void sharing_engine::place(group& g) const {
   g.crowded = crowded_;
   if (!neighbours_ || g.size() < 2 || !neighbours_->all_share(g.members())) return;

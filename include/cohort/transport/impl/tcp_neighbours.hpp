@@ -51,6 +51,7 @@ inline std::vector<int> tcp_transport::meet_neighbours(const std::vector<std::st
 inline void tcp_transport::agree_on_neighbours(const std::vector<std::vector<int>>& seen_by) {
   if (!neighbours_) return;
   neighbours_->agree(seen_by);
+  watch_fellows();
   const int copy = ::fcntl(neighbours_->descriptor(), F_DUPFD_CLOEXEC, 3);
   if (copy < 0) {
     throw error(errc::io_error, std::string{"no descriptor left for the ranks of this host: "} + std::strerror(errno) +

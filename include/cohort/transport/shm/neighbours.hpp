@@ -3,6 +3,7 @@
 // Owned by the transport of backend cpu; windows and links are made of what it brings.
 #pragma once
 
+#include <cohort/transport/core_use.hpp>
 #include <cohort/transport/shm/host_address.hpp>
 #include <cohort/transport/shm/mail.hpp>
 #include <cohort/transport/shm/segment.hpp>
@@ -34,6 +35,7 @@ struct host_desk {
   }
   /// Not `awake`: it waits in the kernel, and whoever writes what it may wait for rings.
   alignas(128) std::atomic<std::uint32_t> asleep{awake};
+  alignas(128) core_use use{};
 };
 
 class neighbours {
@@ -136,6 +138,10 @@ class neighbours {
     }
     return ranks;
   }
+
+  /// When a rank that shares memory with this one works, and when this one does.
+  [[nodiscard]] const core_use& use_of(int r) const noexcept { return others_[static_cast<std::size_t>(r)].desk->use; }
+  [[nodiscard]] core_use& own_use() noexcept { return desk_->use; }
 
   // --- letters
   /// Sends at once, or when `collect` finds room for it.
