@@ -4,9 +4,12 @@
 #include "../support/every_call.hpp"
 #include "fault_support.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace cohort;
@@ -69,7 +72,8 @@ void check(const std::vector<disagreement>& all) {
               ++bad;
             }
           }
-          if (now_ms() - began > 5000) std::printf("%s took %lld ms\n", d.name.c_str(), static_cast<long long>(now_ms() - began));
+          if (now_ms() - began > 5000)
+            std::printf("%s took %lld ms\n", d.name.c_str(), static_cast<long long>(now_ms() - began));
           between.arrive_and_wait();
         }
         return bad;
@@ -107,10 +111,13 @@ TEST_CASE("mismatch over tcp: one collective, called differently") {
     if (kind == operation_kind::barrier) continue;
     const std::string what(name(kind));
     add(what + " of 5 and 6", calls_of({{kind}}), calls_of({{kind, 6}}), {});
-    if (harness::detail::has_root(kind)) add(what + " with two roots", calls_of({{kind}}), calls_of({{kind, 5, 1}}), {"root 0", "root 1"});
+    if (harness::detail::has_root(kind))
+      add(what + " with two roots", calls_of({{kind}}), calls_of({{kind, 5, 1}}), {"root 0", "root 1"});
   }
-  add("broadcast of 5 and of nothing", calls_of({{operation_kind::broadcast}}), calls_of({{operation_kind::broadcast, 0}}), {});
-  add("long all_reduce", calls_of({{operation_kind::all_reduce, 300000}}), calls_of({{operation_kind::all_reduce, 299999}}), {"300000", "299999"});
+  add("broadcast of 5 and of nothing", calls_of({{operation_kind::broadcast}}),
+      calls_of({{operation_kind::broadcast, 0}}), {});
+  add("long all_reduce", calls_of({{operation_kind::all_reduce, 300000}}),
+      calls_of({{operation_kind::all_reduce, 299999}}), {"300000", "299999"});
   add("two calls swapped", calls_of({{operation_kind::gather}, {operation_kind::scatter}}),
       calls_of({{operation_kind::scatter}, {operation_kind::gather}}), {"gather(", "scatter("});
 
@@ -136,6 +143,67 @@ TEST_CASE("mismatch over tcp: one collective, called differently") {
       return harness::first_error(world, script);
     });
   };
-  add("two algorithms", with_table("all_reduce=ring"), with_table("all_reduce=recursive_doubling"), {"by ring", "by recursive_doubling"});
+  add("two algorithms", with_table("all_reduce=ring"), with_table("all_reduce=recursive_doubling"),
+      {"by ring", "by recursive_doubling"});
   check(all);
+}
+
+namespace {
+
+/// Rank 0 needs nothing of rank 1, which calls with another type. Result: what rank 0 was told, if it was
+task<std::optional<error>> told_while_giving(world_type& world, bool by_messages) {
+  const float mine[] = {1, 2};
+  float sums[2] = {};
+  const double others[] = {1, 2};
+  double other_sums[2] = {};
+  std::optional<error> told;
+  try {
+    for (const auto until = std::chrono::steady_clock::now() + 20s; std::chrono::steady_clock::now() < until;) {
+      if (world.rank() == 0 && by_messages) {
+        co_await world.send(mine, to{1});
+      } else if (world.rank() == 0) {
+        co_await world.scan(mine, sums, sum{});
+      } else if (by_messages) {
+        co_await world.recv(other_sums, from{0});
+      } else {
+        co_await world.scan(others, other_sums, sum{});
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+  } catch (const error& e) {
+    told.emplace(e);
+  }
+  co_return told;
+}
+
+}  // namespace
+
+TEST_CASE("mismatch: a rank that waits for nothing is told at one of its next calls") {
+  for (const char* const memory : {"1", "0"}) {
+    for (const bool by_messages : {false, true}) {
+      CAPTURE(memory);
+      CAPTURE(by_messages);
+      const shared<std::atomic<bool>> both_know;
+      harness::rank_options options;
+      options.deadline = 60s;
+      options.environment = {{"COHORT_SHM", memory}};
+      const auto results = harness::run_ranks(
+          2,
+          [&](int) {
+            world_type world = connect<cpu>();
+            auto mine = told_while_giving(world, by_messages);
+            const std::optional<error> e = sync_wait(mine);
+            const bool right = e && e->condition() == errc::mismatch && contains(e->what(), "float32") &&
+                               contains(e->what(), "float64");
+            if (!right) std::printf("%s\n", e ? e->what() : "never told");
+            // Who leaves tells by that as well.
+            if (world.rank() == 0) *both_know = true;
+            for (int i = 0; i < 25000 && !*both_know; ++i) std::this_thread::sleep_for(1ms);
+            return right ? 0 : 1;
+          },
+          options);
+      INFO(harness::describe(results));
+      for (const auto& r : results) CHECK(r.ok());
+    }
+  }
 }
