@@ -40,7 +40,7 @@ class pair_at_once {
   /// Longer messages take so long that a frame makes no difference.
   static constexpr std::size_t longest = std::size_t{4} << 10;
 
-  [[nodiscard]] bool possible(std::size_t bytes) const noexcept;
+  [[nodiscard]] bool possible(std::size_t bytes) const;
   [[nodiscard]] int other() const noexcept { return 1 - call_->home->rank(); }
   [[nodiscard]] transport::envelope header(std::size_t bytes) const noexcept;
   /// Runs what exchanges and combines; what it throws is kept for the frame.

@@ -35,8 +35,7 @@ class transfers_done {
 /// A set of requests that its call knows of while it is in scope.
 class transfer_scope {
  public:
-  explicit transfer_scope(call& owner) {
-    owner.engine().hear_news();
+  explicit transfer_scope(call& owner) noexcept {
     set_.owner = &owner;
     owner.waiting = &set_;
   }

@@ -115,10 +115,12 @@ class engine : public std::enable_shared_from_this<engine> {
   }
   /// Any thread: there is something to attend to besides messages.
   void request_attention() noexcept;
-  [[nodiscard]] bool has_news() const noexcept { return attention_.load(std::memory_order_relaxed); }
-  /// Attends to it before something begins: who never waits takes no turn that would.
-  void hear_news() {
-    if (has_news()) (void)attend_if_asked();
+  /// Whether that is that the communicator has failed; attends to it. For calls that may end without a turn of the engine's:
+  /// who never waits takes none that would.
+  [[nodiscard]] bool hears_of_failure(const group& g) {
+    if (!attention_.load(std::memory_order_relaxed)) return false;
+    (void)attend_if_asked();
+    return g.failure() != nullptr;
   }
 
   [[nodiscard]] detail::buffer_cache& scratch() noexcept { return scratch_; }

@@ -17,8 +17,8 @@
 #include <cohort/transport/tcp_monitor.hpp>
 #include <cohort/transport/tcp_stream.hpp>
 #include <cohort/transport/tcp_stripes.hpp>
+#include <cohort/transport/tcp_watched_socket.hpp>
 #include <cohort/transport/tls_stream.hpp>
-#include <cohort/transport/watched_socket.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cohort/transport/byte_stream.hpp>
-#include <cohort/transport/watched_socket.hpp>
+#include <cohort/transport/tcp_watched_socket.hpp>
 
 #include <sys/socket.h>
 #include <sys/uio.h>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cohort/transport/byte_stream.hpp>
+#include <cohort/transport/tcp_watched_socket.hpp>
 #include <cohort/transport/tls.hpp>
-#include <cohort/transport/watched_socket.hpp>
 
 #include <functional>
 #include <memory>

@@ -14,12 +14,12 @@
 
 namespace cohort::collective {
 
-COHORT_DECL bool pair_at_once::possible(std::size_t bytes) const noexcept {
+COHORT_DECL bool pair_at_once::possible(std::size_t bytes) const {
   const cohort::detail::ticket& t = *call_;
   if (t.home->size() != 2 || bytes > longest || !is_one_message(t.signature.kind, t.signature.algorithm)) return false;
-  // An operation under way may have messages to send before this one's, one that came early may contradict it; and what
-  // there is to be heard may be that the communicator has failed.
-  return !t.chosen.stop.stop_possible() && !t.home->busy() && !t.home->engine().has_news() &&
+  // An operation under way may have messages to send before this one's, one that came early may contradict it. A
+  // frame fails as its communicator has.
+  return !t.chosen.stop.stop_possible() && !t.home->busy() && !t.home->engine().hears_of_failure(*t.home) &&
          static_cast<transport::sharing_engine&>(t.home->engine()).nothing_against(*t.home, t.sequence, t.signature);
 }
 

@@ -74,7 +74,7 @@ operation<Result> send(cohort::detail::ticket&& t, const end& what, Bytes kept) 
     const group& g = *t.home;
     const end& placed = kept.placed(what);
     auto& transport = static_cast<Transport&>(g.engine());
-    if (!transport.has_news() &&
+    if (!transport.hears_of_failure(g) &&
         transport.send_now(g.world_rank(placed.peer), header_of(g, t.signature, placed), placed.bytes)) {
       transport.push_out();
       if constexpr (std::is_void_v<Result>) return operation<>::completed({});

@@ -111,7 +111,7 @@ COHORT_DECL bool engine::poll() {
   {
     const detail::for_scope deeper(turn_depth_, turn_depth_ + 1);
     moved = progress();
-    if (has_news()) moved = attend_if_asked() || moved;
+    if (attention_.load(std::memory_order_relaxed)) moved = attend_if_asked() || moved;
     // The clock is read rarely: a deadline may be noticed a few microseconds late.
     if (next_deadline_ != clock::time_point::max() && (++turns_ % turns_a_clock == 0 || !(moved || spinning_))) {
       if (const auto now = clock::now(); now >= next_deadline_) check_deadlines(now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // A socket that leaves the reactor and comes back: its bytes do not care, and whoever waits there is told of all that is.
-#include <cohort/transport/watched_socket.hpp>
+#include <cohort/transport/tcp_watched_socket.hpp>
 
 #include <doctest/doctest.h>
 #include <boost/asio/error.hpp>
