@@ -47,13 +47,13 @@ class fellows {
   }
   /// How much of this time others have worked on that core, as far as can be told: of each the last stretch.
   [[nodiscard]] std::chrono::nanoseconds worked(int core, clock::time_point from, clock::time_point to) const noexcept {
+    const auto within = [&](std::int64_t t) { return std::clamp(t, count(from), count(to)); };
     std::int64_t sum = 0;
     for (const core_use* const use : others_) {
       if (use->core.load(std::memory_order_relaxed) != core) continue;
-      const std::int64_t began = use->worked_from.load(std::memory_order_relaxed);
+      const std::int64_t began = within(use->worked_from.load(std::memory_order_relaxed));
       const std::int64_t waits = use->waits_since.load(std::memory_order_relaxed);
-      const std::int64_t until = waits == 0 ? count(to) : std::min(waits, count(to));
-      sum += std::max<std::int64_t>(0, until - std::max(began, count(from)));
+      sum += std::max<std::int64_t>(0, (waits == 0 ? count(to) : within(waits)) - began);
     }
     return std::chrono::nanoseconds{sum};
   }

@@ -3,6 +3,8 @@
 // its machinery for each pair of an object and a handler type, and a lambda is a type of its own.
 #pragma once
 
+#include <cohort/detail/frame_pool.hpp>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -23,9 +25,13 @@ namespace cohort::detail {
 
 /// Any callable that takes (error_code, bytes), (error_code) or nothing. Called at most once.
 ///
-/// Cost: no allocation for callables of up to six pointers
+/// Cost: no allocation for callables of up to six pointers, and none where it waits, in a steady state
 class io_handler {
  public:
+  /// Where Asio keeps it while it waits. Its own store of memory serves only calls that are made in its handlers.
+  using allocator_type = pool_allocator<std::byte>;
+  [[nodiscard]] allocator_type get_allocator() const noexcept { return {}; }
+
   template <class Callable>
     requires(!std::is_same_v<std::decay_t<Callable>, io_handler>)
   io_handler(Callable&& callable) {  // NOLINT(google-explicit-constructor): stands for the callable

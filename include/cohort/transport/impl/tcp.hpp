@@ -265,18 +265,18 @@ inline void tcp_transport::opened(int rank_of_peer) {
 
 /// Before a sleep, and where there are more than a turn asks.
 inline void tcp_transport::watch_sockets() {
-  const std::vector<int> all = open_;
-  for (const int r : all) {
+  for (std::size_t i = 0; i < open_.size();) {
+    const int r = open_[i];
     peer& p = peer_of(r);
-    if (p.state != link::open) continue;
     boost::system::error_code failure;
     p.socket->watch(failure);
     if (failure) {
-      on_lost(*p.connection, failure, "being watched");
+      on_lost(*p.connection, failure, "being watched");  // is no longer one of them
       continue;
     }
     arm_read(r);
     arm_write(r);
+    ++i;
   }
 }
 
