@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // How a rank waits for what others do: it looks again, offers its core to whoever may do it, or sleeps. Which of these is
-// best depends on who else is on the core, and only how long a yield takes tells that. Used by engine.hpp and shm/.
+// best depends on who else is on the core: how long a yield takes tells that, and what the ranks show each other, if they do
+// (core_use.hpp). Used by engine.hpp and shm/.
 #pragma once
 
 #include <cohort/detail/other_core.hpp>
@@ -103,7 +104,8 @@ class patience {
   /// Lets others have the core, and learns who they are. Result: when that was over.
   clock::time_point offer_core() noexcept {
     constexpr int waits_on_shared_core = 64;
-    // Longer, and that was no rank that waits: a time slice of somebody who works. The kernel resumes a sleeper sooner.
+    // Longer, and that was no rank that waits: one that works, or a time slice of somebody else. Beside the latter the kernel
+    // resumes a sleeper sooner.
     // Many ranks on a core that wake each other up make hundreds of microseconds of a yield themselves.
     const auto slow_yield = crowded_ ? std::chrono::microseconds{1000} : std::chrono::microseconds{300};
     const clock::time_point before = clock::now();

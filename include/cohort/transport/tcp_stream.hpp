@@ -5,9 +5,10 @@
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/tcp_watched_socket.hpp>
 
+#include <boost/asio/error.hpp>
+
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <boost/asio/error.hpp>
 
 #include <algorithm>
 #include <array>
