@@ -97,9 +97,13 @@ class Job:
             listener.close()
 
     def _start(self, words, environment, cores):
+        # One session for all ranks, as a launcher has them: a kernel that groups processes by sessions shares the cores out
+        # among the groups first, so that ranks of different sessions yield to each other less than ranks of one.
+        def prepare():
+            os.setpgid(0, 0)
+            os.sched_setaffinity(0, cores)
         self.processes.append(subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=self.log,
-                                               stderr=self.log, start_new_session=True,
-                                               preexec_fn=lambda: os.sched_setaffinity(0, cores)))
+                                               stderr=self.log, preexec_fn=prepare))
 
     def _meet(self, listener):
         deadline = time.monotonic() + 30

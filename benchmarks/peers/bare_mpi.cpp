@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -49,57 +50,46 @@ class messages {
  protected:
   /// From here on MPI has the bytes, until `let_go`.
   void give(const void* data, std::size_t bytes) {
+    if (given_now_ == flying_.size()) flying_.emplace_back();
+    flight& f = flying_[given_now_++];
     const header h{bytes, ++given_};
-    std::memcpy(outgoing_.data(), &h, sizeof h);
+    std::memcpy(f.packet.data(), &h, sizeof h);
     const bool together = bytes <= longest_together;
-    if (together && bytes > 0) std::memcpy(outgoing_.data() + sizeof h, data, bytes);
+    if (together && bytes > 0) std::memcpy(f.packet.data() + sizeof h, data, bytes);
     const std::size_t whole = sizeof h + (together ? bytes : 0);
-    check(MPI_Isend(outgoing_.data(), static_cast<int>(whole), MPI_BYTE, 1 - rank_, 0, MPI_COMM_WORLD, &sending_[0]));
+    check(MPI_Isend(f.packet.data(), static_cast<int>(whole), MPI_BYTE, 1 - rank_, 0, MPI_COMM_WORLD, &f.sending[0]));
     if (together) return;
-    check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, 1 - rank_, 1, MPI_COMM_WORLD, &sending_[1]));
+    check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, 1 - rank_, 1, MPI_COMM_WORLD, &f.sending[1]));
   }
   void let_go() {
-    for (MPI_Request& r : sending_) finish(r);
+    for (std::size_t i = 0; i < given_now_; ++i) {
+      for (MPI_Request& r : flying_[i].sending) finish(r);
+    }
+    given_now_ = 0;
   }
 
   /// Calls `use` with the bytes of the next message, which are in `room` where they are long.
   template <class Use>
   void take(void* room, std::size_t bytes, const Use& use) {
-    // One question about both ends: MPI moves everything whatever it is asked about.
-    std::array<MPI_Request, 3> asked{listening_[next_], sending_[0], sending_[1]};
-    std::array<int, 3> ended{};
-    std::array<MPI_Status, 3> statuses{};
-    bool there = false;
-    MPI_Status status{};
-    while (!there) {
-      int count = 0;
-      check(MPI_Testsome(3, asked.data(), &count, ended.data(), statuses.data()));
-      for (int i = 0; i < count; ++i) {
-        if (ended[static_cast<std::size_t>(i)] != 0) continue;
-        there = true;
-        status = statuses[static_cast<std::size_t>(i)];
-      }
-    }
-    sending_ = {asked[1], asked[2]};
-    const std::byte* const slot = ring_.data() + next_ * slot_bytes;
-    int arrived = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &arrived));
-    header h{};
-    std::memcpy(&h, slot, sizeof h);
-    const std::size_t behind = static_cast<std::size_t>(arrived) - sizeof h;
-    if (h.bytes != bytes || h.number != ++taken_ || (behind != 0 && behind != bytes)) {
-      throw std::runtime_error("another message than was expected");
-    }
-    if (bytes > 0 && behind == 0) {
-      MPI_Request following = MPI_REQUEST_NULL;
-      check(MPI_Irecv(room, static_cast<int>(bytes), MPI_BYTE, 1 - rank_, 1, MPI_COMM_WORLD, &following));
+    const bool behind = arrive(bytes);
+    if (bytes > 0 && !behind) {
+      MPI_Request following = follow(room, bytes);
       finish(following);
       use(static_cast<const std::byte*>(room));
     } else {
-      use(slot + sizeof h);
+      use(slot() + sizeof(header));
     }
-    listen(next_);
-    next_ = (next_ + 1) % slots;
+    leave_slot();
+  }
+  /// The same of several into one place, as a window has them: what is long is waited for together.
+  void take_window(void* into, std::size_t bytes, int count) {
+    following_.clear();
+    for (int i = 0; i < count; ++i) {
+      if (!arrive(bytes)) following_.push_back(follow(into, bytes));
+      else std::memcpy(into, slot() + sizeof(header), bytes);
+      leave_slot();
+    }
+    check(MPI_Waitall(static_cast<int>(following_.size()), following_.data(), MPI_STATUSES_IGNORE));
   }
   void take(void* into, std::size_t bytes) {
     take(into, bytes, [&](const std::byte* from) {
@@ -127,6 +117,51 @@ class messages {
   static constexpr std::size_t longest_together = std::size_t{64} << 10;
   static constexpr std::size_t slot_bytes = sizeof(header) + longest_together;
 
+  struct flight {
+    std::vector<std::byte> packet = std::vector<std::byte>(slot_bytes);
+    std::array<MPI_Request, 2> sending{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  };
+
+  [[nodiscard]] const std::byte* slot() const { return ring_.data() + next_ * slot_bytes; }
+  void leave_slot() {
+    listen(next_);
+    next_ = (next_ + 1) % slots;
+  }
+  /// Waits for the next header, into the next slot. Result: whether the bytes are behind it
+  [[nodiscard]] bool arrive(std::size_t bytes) {
+    // One question about both ends: MPI moves everything whatever it is asked about.
+    const bool gives = given_now_ == 1;
+    std::array<MPI_Request, 3> asked{listening_[next_], MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    if (gives) std::copy_n(flying_[0].sending.begin(), 2, asked.begin() + 1);
+    std::array<int, 3> ended{};
+    std::array<MPI_Status, 3> statuses{};
+    bool there = false;
+    MPI_Status status{};
+    while (!there) {
+      int count = 0;
+      check(MPI_Testsome(3, asked.data(), &count, ended.data(), statuses.data()));
+      for (int i = 0; i < count; ++i) {
+        if (ended[static_cast<std::size_t>(i)] != 0) continue;
+        there = true;
+        status = statuses[static_cast<std::size_t>(i)];
+      }
+    }
+    if (gives) std::copy_n(asked.begin() + 1, 2, flying_[0].sending.begin());
+    int arrived = 0;
+    check(MPI_Get_count(&status, MPI_BYTE, &arrived));
+    header h{};
+    std::memcpy(&h, slot(), sizeof h);
+    const std::size_t behind = static_cast<std::size_t>(arrived) - sizeof h;
+    if (h.bytes != bytes || h.number != ++taken_ || (behind != 0 && behind != bytes)) {
+      throw std::runtime_error("another message than was expected");
+    }
+    return behind == bytes;
+  }
+  [[nodiscard]] MPI_Request follow(void* room, std::size_t bytes) {
+    MPI_Request following = MPI_REQUEST_NULL;
+    check(MPI_Irecv(room, static_cast<int>(bytes), MPI_BYTE, 1 - rank_, 1, MPI_COMM_WORLD, &following));
+    return following;
+  }
   void listen(std::size_t slot) {
     check(MPI_Irecv(ring_.data() + slot * slot_bytes, static_cast<int>(slot_bytes), MPI_BYTE, MPI_ANY_SOURCE, 0,
                     MPI_COMM_WORLD, &listening_[slot]));
@@ -137,10 +172,11 @@ class messages {
 
   int rank_ = 0, size_ = 0;
   std::vector<std::byte> ring_ = std::vector<std::byte>(slots * slot_bytes);
-  std::vector<std::byte> outgoing_ = std::vector<std::byte>(slot_bytes);
+  std::vector<flight> flying_ = std::vector<flight>(1);
+  std::size_t given_now_ = 0;  ///< not let go of
   std::vector<std::byte> staging_{};
   std::array<MPI_Request, slots> listening_{};
-  std::array<MPI_Request, 2> sending_{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  std::vector<MPI_Request> following_{};
   std::size_t next_ = 0;
   std::uint64_t given_ = 0, taken_ = 0;
 };
@@ -222,12 +258,13 @@ class library : public messages {
     take(data, n * sizeof(T));
   }
   template <class T>
-  void send_window(const T* data, std::size_t n, int peer, int window) {
-    for (int i = 0; i < window; ++i) send(data, n, peer);
+  void send_window(const T* data, std::size_t n, int, int window) {
+    for (int i = 0; i < window; ++i) give(data, n * sizeof(T));
+    let_go();
   }
   template <class T>
-  void receive_window(T* data, std::size_t n, int peer, int window) {
-    for (int i = 0; i < window; ++i) receive(data, n, peer);
+  void receive_window(T* data, std::size_t n, int, int window) {
+    take_window(data, n * sizeof(T), window);
   }
 
  private:

@@ -62,6 +62,7 @@ inline constexpr collective::selection_row long_between_two[] = {
     {operation_kind::gather, std::size_t{512} << 10, 2, false, collective::algorithm::linear},
     {operation_kind::scatter, std::size_t{256} << 10, 2, false, collective::algorithm::linear},
     {operation_kind::all_gather, std::size_t{4} << 20, 2, false, collective::algorithm::circulant},
+    {operation_kind::all_to_all, std::size_t{4} << 20, 2, false, collective::algorithm::pairwise},
 };
 
 /// Of two ranks messages carry what is short: that takes no longer than MPI's blocking call; and most of what is so long that
