@@ -40,8 +40,8 @@ inline task<> selection(world_type) {
          "MPI's own of a long vector of three ranks");
   expect(over_mpi.choose(scatter, 1 << 18, 2, true) == algorithm::linear, "messages of long blocks");
   expect(over_mpi.choose(gather, 1 << 18, 2, true) == algorithm::native, "MPI's own of blocks that are not so long");
-  expect(over_mpi.choose(all_to_all, 1 << 21, 2, true) == algorithm::native, "MPI's own of blocks both ways");
-  expect(over_mpi.choose(all_to_all, 1 << 22, 2, true) == algorithm::pairwise, "messages of longer ones");
+  expect(over_mpi.choose(all_to_all, 1 << 20, 2, true) == algorithm::native, "MPI's own of blocks both ways");
+  expect(over_mpi.choose(all_to_all, 1 << 21, 2, true) == algorithm::pairwise, "messages of longer ones");
   expect(over_mpi.choose(broadcast, 8, 3, true) == algorithm::native, "MPI's own of three ranks");
   expect(over_mpi.choose(all_gather_v, 0, 2, true) == algorithm::native, "MPI's own where sizes differ");
   expect(over_mpi.choose(scan, 1 << 20, 2, true) == algorithm::recursive_doubling, "no long scan of MPI's");

@@ -15,8 +15,11 @@ namespace cohort::detail {
 /// of MPICH the UCX that carries it. Nothing depends on it but time.
 #ifdef OPEN_MPI
 inline constexpr std::size_t unasked_by_mpi = (std::size_t{64} << 10) - 128;
+/// Blocks that two ranks do better to exchange as messages, which are copied, than by MPI_Ialltoall.
+inline constexpr std::size_t longest_exchanged = std::size_t{16} << 10;
 #else
 inline constexpr std::size_t unasked_by_mpi = std::size_t{20} << 10;
+inline constexpr std::size_t longest_exchanged = std::size_t{32} << 10;
 #endif
 
 namespace mpi_rows {
@@ -62,7 +65,7 @@ inline constexpr collective::selection_row long_between_two[] = {
     {operation_kind::gather, std::size_t{512} << 10, 2, false, collective::algorithm::linear},
     {operation_kind::scatter, std::size_t{256} << 10, 2, false, collective::algorithm::linear},
     {operation_kind::all_gather, std::size_t{4} << 20, 2, false, collective::algorithm::circulant},
-    {operation_kind::all_to_all, std::size_t{4} << 20, 2, false, collective::algorithm::pairwise},
+    {operation_kind::all_to_all, std::size_t{2} << 20, 2, false, collective::algorithm::pairwise},
 };
 
 /// Of two ranks messages carry what is short: that takes no longer than MPI's blocking call; and most of what is so long that
@@ -70,7 +73,7 @@ inline constexpr collective::selection_row long_between_two[] = {
 inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   using enum operation_kind;
   using collective::algorithm;
-  constexpr std::size_t long_block = (std::size_t{16} << 10) + 1;
+  const std::size_t long_block = (kind == all_to_all ? longest_exchanged : std::size_t{16} << 10) + 1;
   const bool in_v = kind == gather_v || kind == scatter_v || kind == all_gather_v || kind == all_to_all_v;
   rows.push_back({kind, 0, in_v ? 1 : 3, false, algorithm::native});  // in v, the size is not known to all
   if (kind == scan || kind == exclusive_scan || kind == barrier) return;

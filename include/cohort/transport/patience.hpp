@@ -55,7 +55,7 @@ class patience {
       (void)offer_core();
       came = there();
     }
-    fellows_.works(offered_until_);
+    keep_core();
     return came;
   }
 
@@ -67,14 +67,14 @@ class patience {
         : patience_(&p), spins_(p.shared_core_ > 0 ? std::min(p.spins_, spins_on_shared_core) : p.spins_) {}
     wait(const wait&) = delete;
     wait& operator=(const wait&) = delete;
-    ~wait() { patience_->fellows_.works(patience_->offered_until_); }
+    ~wait() { patience_->keep_core(); }
     /// Whether the next turn follows at once.
     [[nodiscard]] bool spins() const noexcept { return idle_ < spins_; }
     /// A turn has been taken; what comes now.
     [[nodiscard]] next after(bool moved) noexcept {
       if (moved) {
         idle_ = 0;
-        patience_->fellows_.works(patience_->offered_until_);
+        patience_->keep_core();
         return next::look;
       }
       if (++idle_ <= spins_) return next::look;
@@ -101,6 +101,8 @@ class patience {
   };
 
  private:
+  /// It is offered no more, and has been this rank's since it was last.
+  void keep_core() noexcept { fellows_.works(offered_until_); }
   /// Lets others have the core, and learns who they are. Result: when that was over.
   clock::time_point offer_core() noexcept {
     constexpr int waits_on_shared_core = 64;

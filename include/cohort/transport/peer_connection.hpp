@@ -73,7 +73,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     return o.in_parts ? frame::size + std::min(o.total - o.sent, shortest_part) : 1;
   }
   /// How long messages between ranks of one host are copied, where there is a choice; by default, as is faster.
-  void copy_always(std::optional<copying> how) noexcept { copies_ = copy_choice(how); }
+  void copy_by(std::optional<copying> how) noexcept { copies_ = copy_choice(how); }
   [[nodiscard]] bool peer_has_left() const noexcept { return peer_has_left_; }
   /// The first stream has ended in good order, before the others.
   [[nodiscard]] bool over() const noexcept { return over_; }

@@ -35,7 +35,8 @@ class sharing_engine : public engine {
   virtual void push_out() {}
   /// Receives a short message that is here, or comes within a moment, where nobody has asked for one before: one with
   /// this tag and type that has room, or of this very call of a collective; `came` bytes. False: nothing was received, and
-  /// what is here is left there.
+  /// what is here is left there. (No std::optional: g++ 12 returns one by way of the stack, which a stream of short messages
+  /// feels; benchmarks/NOTES.md.)
   [[nodiscard]] virtual bool receive_now(int peer, const envelope& expected, const piece& into,
                                          std::uint64_t& came) = 0;
 

@@ -45,7 +45,7 @@ namespace detail_mpi {
 }  // namespace detail_mpi
 
 COHORT_DECL void mpi_endpoint::share_memory(const settings& wanted) {
-  links_.copy_always(wanted.copies);
+  links_.copy_by(wanted.copies);
   pids_.resize(static_cast<std::size_t>(size()), 0);
   if (size() == 1) return;
   host_address mine;

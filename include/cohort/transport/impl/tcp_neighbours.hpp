@@ -20,7 +20,7 @@ namespace cohort::transport {
 
 inline std::string tcp_transport::open_host() {
   if (size() == 1) return {};
-  links_.copy_always(settings_.copies);
+  links_.copy_by(settings_.copies);
   return open_memory(settings_.host_id, settings_.shared_memory).encode();
 }
 

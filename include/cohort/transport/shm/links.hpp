@@ -43,7 +43,7 @@ class shm_links {
   /// How long messages are copied; without a value, as is faster between this rank and each other.
   ///
   /// Needs: no connection has been opened yet
-  void copy_always(std::optional<copying> how) noexcept { copies_ = how; }
+  void copy_by(std::optional<copying> how) noexcept { copies_ = how; }
   /// The ring in either direction is made by whoever writes to it. `pid` is that of the rank.
   ///
   /// Needs:    there is none yet
@@ -54,7 +54,7 @@ class shm_links {
     auto stream = std::make_unique<shm_stream>(here, rank, pid);
     links_[at].memory = stream.get();
     links_[at].connection = std::make_shared<peer_connection>(owner, std::move(stream), rank);
-    links_[at].connection->copy_always(copies_);
+    links_[at].connection->copy_by(copies_);
     ranks_.push_back(rank);
     return links_[at];
   }
