@@ -37,8 +37,8 @@ class pair_at_once {
                                     const cohort::detail::reducer& op);
 
  private:
-  /// Longer messages take so long that a frame makes no difference.
-  static constexpr std::size_t longest = std::size_t{4} << 10;
+  /// Longer messages take so long that a frame makes no difference, and may not leave at once.
+  static constexpr std::size_t longest = std::size_t{16} << 10;
 
   [[nodiscard]] bool possible(std::size_t bytes) const;
   [[nodiscard]] int other() const noexcept { return 1 - call_->home->rank(); }

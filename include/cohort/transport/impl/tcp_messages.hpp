@@ -60,7 +60,7 @@ inline bool tcp_transport::receive_now(int from, const envelope& expected, const
 inline bool tcp_transport::receive_from_socket(peer& p, const envelope& expected, const piece& into,
                                                std::uint64_t& came) {
   constexpr int looks = 40;  // about what a short message and its answer take on one host
-  constexpr std::size_t longest = std::size_t{4} << 10;
+  constexpr std::size_t longest = std::size_t{16} << 10;
   if (!asks_sockets() || how_to_wait().crowded()) return false;
   if (into.bytes > longest || !matcher_.idle(expected.context) || !p.answers.expected()) return false;
   const std::shared_ptr<peer_connection> c = p.connection;  // what comes may end it
