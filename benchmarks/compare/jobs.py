@@ -97,8 +97,8 @@ class Job:
             listener.close()
 
     def _start(self, words, environment, cores):
-        # One session for all ranks, as a launcher has them: a kernel that groups processes by sessions shares the cores out
-        # among the groups first, so that ranks of different sessions yield to each other less than ranks of one.
+        # One session for all ranks, as a launcher has them: a kernel that groups processes by session shares the cores out
+        # among the groups first, and ranks that are each in one of their own take up to half as long again (NOTES.md).
         def prepare():
             os.setpgid(0, 0)
             os.sched_setaffinity(0, cores)
