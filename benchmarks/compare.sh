@@ -17,7 +17,7 @@ write=yes
 for word in "$@"; do
   case $word in
     --no-install) install=no ;;
-    --quick|--help|-h|--output|--output=*) write=no ;;
+    --quick|--help|-h|--output|--output=*|--beside|--beside=*) write=no ;;
   esac
 done
 [ "${1-}" != "--no-install" ] || shift

@@ -58,6 +58,8 @@ def parse(words):
     p.add_argument("--batch-ms", type=float, default=12.0, help="aim for batches of this length")
     p.add_argument("--quick", action="store_true", help="5 rounds of 2 ms, one start: for tuning, not for claims")
     p.add_argument("--unchanged", action="store_true", help="write the inputs once, not before each call")
+    p.add_argument("--beside", choices=["same", "other"], default=None,
+                   help="a process computes without a pause meanwhile: in the session of the ranks, or in another")
     p.add_argument("--bin", required=True, help=argparse.SUPPRESS)
     p.add_argument("--output", default=None, help="folder for the results; left out: none are written")
     p.add_argument("--name", default="comparison", help="of the files there")
@@ -247,11 +249,12 @@ def main(words):
                 running = start_jobs(options, ranks, transport, say_once)
                 turns = options.rounds // options.starts + (start < options.rounds % options.starts)
                 try:
-                    for cell in cells:
-                        measure(running, cell, turns, options, trouble)
-                        if start == options.starts - 1:
-                            rows.append(cell.row(options))
-                            print(report.line(rows[-1]), flush=True)
+                    with jobs.busy_process(options.beside):
+                        for cell in cells:
+                            measure(running, cell, turns, options, trouble)
+                            if start == options.starts - 1:
+                                rows.append(cell.row(options))
+                                print(report.line(rows[-1]), flush=True)
                 finally:
                     for job in running.values():
                         job.close()

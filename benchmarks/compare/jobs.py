@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSL-1.0
 """Starts the ranks of one library and asks them for batches; between batches they sleep in a read of a socket."""
+import contextlib
 import os
 import select
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -65,6 +67,22 @@ for mpi in ("openmpi", "mpich"):
     LIBRARIES["bare_" + mpi] = LIBRARIES[mpi]
 
 
+@contextlib.contextmanager
+def busy_process(session):
+    """While it is entered, a process computes without a pause: in this session ("same") or in another; None: there is none."""
+    if session is None:
+        yield
+        return
+    # It ends with this process, however that ends.
+    program = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(100000))"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL,
+                          start_new_session=session == "other") as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
 class Job:
     """The ranks of one library, alive until close()."""
 
@@ -97,8 +115,8 @@ class Job:
             listener.close()
 
     def _start(self, words, environment, cores):
-        # One session for all ranks, as a launcher has them: a kernel that groups processes by session shares the cores out
-        # among the groups first, and ranks that are each in one of their own take up to half as long again (NOTES.md).
+        # No session for each rank: a kernel that groups processes by session shares the cores out among the groups first, and
+        # ranks that are each in one of their own take up to half as long again (NOTES.md). MPICH's launcher makes such ones.
         def prepare():
             os.setpgid(0, 0)
             os.sched_setaffinity(0, cores)

@@ -123,6 +123,7 @@ def markdown(options, rows, limits, trouble, seconds, about, aims):
         out += [f"| {f['name']} | {f['median']:.3f} {f['unit']} | {f['best']:.3f} {f['unit']} |" for f in limits] + [""]
     out += ["Medians in microseconds per call, the slowest rank's, over batches of back-to-back calls in which the "
             f"libraries take turns ({options.rounds} rounds, over {options.starts} starts of all ranks). Rooted operations rotate their root. " +
+            (f"A process computed without a pause meanwhile, in {'the same' if options.beside == 'same' else 'another'} session. " if options.beside else "") +
             ("The inputs are the same all the time. " if options.unchanged else
              "Every rank writes its input anew before each call, as a program does that has computed it; that is not "
              "counted from 4 KiB on. ") +
@@ -165,7 +166,7 @@ def write(options, rows, limits, trouble, seconds, aims):
         text.write(markdown(options, rows, limits, trouble, seconds, about, aims))
     with open(stem + ".json", "w", encoding="utf-8") as text:
         json.dump({"machine": about, "type": options.type, "functor": options.functor, "rounds": options.rounds,
-                   "starts": options.starts, "floors": limits, "rows": rows, "trouble": trouble}, text, indent=1)
+                   "starts": options.starts, "beside": options.beside, "floors": limits, "rows": rows, "trouble": trouble}, text, indent=1)
     with open(stem + ".csv", "w", encoding="utf-8", newline="") as text:
         table = csv.writer(text)
         table.writerow(["transport", "ranks", "operation", "bytes", "type", "functor", "library", "median_us", "min_us",
