@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // How a rank waits: how often it looks before it offers its core, and when it sleeps.
 #include <cohort/transport/home_core.hpp>
+#include <cohort/transport/inproc.hpp>
 #include <cohort/transport/patience.hpp>
 
 #include <doctest/doctest.h>
@@ -8,7 +9,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
 
 using cohort::transport::patience;
@@ -149,4 +152,67 @@ TEST_CASE("a wait among many ranks offers its core after a few turns") {
   while (w.spins() && w.after(false) == next::look) ++spins;
   CHECK(spins <= 8);
   CHECK(turns_until_sleep(w) >= 1);
+}
+
+TEST_CASE("a rank shows that it waits while it offers its core, and that it works in what it resumes") {
+  using namespace cohort::transport;
+  const auto hub = std::make_shared<inproc_hub>(1, inproc_hub::threading::one_thread);
+  const auto alone = std::make_shared<inproc_endpoint>(hub, 0);
+  core_use shown;
+  alone->how_to_wait().among(8, 2);
+  alone->how_to_wait().beside().show(shown);
+  int turns = 0;
+  bool waited = false;
+  bool worked = false;
+  struct {
+    core_use* shown;
+    bool* worked;
+  } seen{&shown, &worked};
+  alone->drive_until([&] {
+    if (++turns ==
+        4) {  // asked once before the first turn; it looks again after that, and offers its core after the second
+      waited = shown.last.to != 0;
+      alone->resume_later(
+          [](void* argument) {
+            const auto* const s = static_cast<decltype(seen)*>(argument);
+            *s->worked = s->shown->last.to == 0;
+          },
+          &seen);
+    }
+    return turns > 4;
+  });
+  CHECK(waited);
+  CHECK(worked);
+  CHECK(shown.last.to == 0);  // back in the caller's code
+}
+
+TEST_CASE("a rank that sleeps instead of offering its core shows that it waits") {
+  cpu_set_t before;
+  CPU_ZERO(&before);
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(::sched_getcpu(), &here);
+  REQUIRE(::sched_setaffinity(0, sizeof here, &here) == 0);
+  std::atomic<bool> over{false};
+  std::thread busy([&over] {  // on the same core, which yields give it for as long as the scheduler likes
+    while (!over.load(std::memory_order_relaxed)) {}
+  });
+  cohort::transport::core_use shown;
+  patience p;
+  p.among(8, 2);
+  p.beside().show(shown);
+  int turns = 0;
+  const auto give_up = patience::clock::now() + std::chrono::seconds{30};
+  while (turns != 2 && patience::clock::now() < give_up) {
+    patience::wait w(p);
+    CHECK(shown.last.to == 0);
+    turns = turns_until_sleep(w);
+    CHECK(shown.last.to != 0);
+  }
+  over = true;
+  busy.join();
+  REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
+  CHECK(turns == 2);  // without a yield
+  CHECK(shown.last.to == 0);
 }

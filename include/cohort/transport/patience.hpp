@@ -59,6 +59,10 @@ class patience {
     return came;
   }
 
+  /// The core is offered to nobody any more, and has been this rank's since it was last. Before it works: whoever waits for
+  /// the core meanwhile wants to know who has it.
+  void keep_core() noexcept { fellows_.works(offered_until_); }
+
   enum class next : unsigned char { look, sleep };
   /// One wait, turn by turn.
   class wait {
@@ -81,6 +85,7 @@ class patience {
       if (patience_->sleeps_due_ > 0) {
         --patience_->sleeps_due_;
         idle_ = 0;
+        patience_->fellows_.waits(clock::now());
         return next::sleep;
       }
       const clock::time_point now = patience_->offer_core();
@@ -101,8 +106,6 @@ class patience {
   };
 
  private:
-  /// It is offered no more, and has been this rank's since it was last.
-  void keep_core() noexcept { fellows_.works(offered_until_); }
   /// Lets others have the core, and learns who they are. Result: when that was over.
   clock::time_point offer_core() noexcept {
     constexpr int waits_on_shared_core = 64;
@@ -111,12 +114,13 @@ class patience {
     // Many ranks on a core that wake each other up make hundreds of microseconds of a yield themselves.
     const auto slow_yield = crowded_ ? std::chrono::microseconds{1000} : std::chrono::microseconds{300};
     const clock::time_point before = clock::now();
+    const int core = ::sched_getcpu();
     fellows_.waits(before);
     ::sched_yield();
     const clock::time_point after = clock::now();
     offered_until_ = after;
     const bool slow = after - before > slow_yield;
-    const bool somebody_works = slow && !ranks_worked(before, after);
+    const bool somebody_works = slow && !ranks_worked(core, before, after);
     home_.look(after, somebody_works);
     if (after - before > shared_yield) {
       shared_core_ = waits_on_shared_core;
@@ -134,10 +138,10 @@ class patience {
     return after;
   }
 
-  /// Whether a yield took so long because other ranks of this core did something, as they do between two calls and when
-  /// they copy: they are soon done with it.
-  [[nodiscard]] bool ranks_worked(clock::time_point from, clock::time_point to) const noexcept {
-    return fellows_.any() && fellows_.worked(::sched_getcpu(), from, to) > (to - from) / 2;
+  /// Whether a yield on that core took so long because other ranks did something there, or where this one is now, as they do
+  /// between two calls and when they copy: they are soon done with it.
+  [[nodiscard]] bool ranks_worked(int core, clock::time_point from, clock::time_point to) const noexcept {
+    return fellows_.any() && fellows_.worked(core, ::sched_getcpu(), from, to) > (to - from) / 2;
   }
 
   /// A few, as it may have been for once; more each time when that was wrong.

@@ -124,6 +124,7 @@ COHORT_DECL bool engine::poll() {
 COHORT_DECL bool engine::run_ready() {
   const bool mail = inbox_ && inbox_->has_mail();
   if (ready_head_ == ready_.size() && !mail) return false;
+  patience_.keep_core();
   // What is resumed may let go of the last communicator of this world, and so of this engine.
   const std::shared_ptr<engine> keep = weak_from_this().lock();
   const detail::for_scope deeper(turn_depth_, turn_depth_ + 1);
