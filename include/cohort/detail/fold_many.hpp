@@ -252,11 +252,12 @@ void fold_aligned(T* dst, const T* const* sources, int k, std::size_t count, boo
 #endif
   if constexpr (stream_line % sizeof(T) == 0) {
     if (streaming) {
-      block_memory<T, many_block<T>> result;
+      constexpr std::size_t block = stream_block / sizeof(T);
+      block_memory<T, block> result;
       // Whole lines from the first block on: a line that is streamed in two parts is written twice.
       const std::size_t lead = (stream_line - reinterpret_cast<std::uintptr_t>(dst) % stream_line) % stream_line;
       std::size_t n = std::min(lead / sizeof(T), count);
-      for (std::size_t at = 0; at < count; at += n, n = std::min(many_block<T>, count - at)) {
+      for (std::size_t at = 0; at < count; at += n, n = std::min(block, count - at)) {
         if (n == 0) continue;
         fold_block_of(result.data(), sources, at, k, n, op);
         stream_copy(reinterpret_cast<std::byte*>(dst + at), result.bytes, n * sizeof(T));

@@ -7,6 +7,8 @@
 #include <cohort/transport/shm/regions.hpp>
 #include <cohort/transport/shm/window_use.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 namespace cohort::collective {
@@ -98,16 +100,43 @@ class reachable_buffers {
   detail::short_vector<std::byte*> out_;
 };
 
+namespace detail {
+
+/// How combine_everywhere cuts its bytes: blocks that stay in the first-level cache between their being made and their last
+/// copy. The shorter, the more of what is read for the next is on its way meanwhile, if it comes from afar.
+struct blocks {
+  std::size_t first;  ///< shorter, so that the others begin with a line of every output
+  std::size_t each;
+
+  static constexpr std::size_t longest = direct_element_bytes;
+  static constexpr std::size_t from_afar = 1024;
+  static constexpr std::size_t afar_bytes = std::size_t{512} << 10;
+
+  blocks(std::size_t element_bytes, std::size_t bytes, reachable_buffers& to, int ranks, int root, std::size_t from,
+         bool streaming) noexcept {
+    // A line that is streamed in two parts is written twice.
+    constexpr std::size_t line = cohort::detail::stream_line;
+    const auto into_line = [&](int k) { return reinterpret_cast<std::uintptr_t>(to.out(k) + from) % line; };
+    const std::size_t lead = (line - into_line(std::max(root, 0))) % line;
+    bool lines = streaming && cohort::detail::stream_block % element_bytes == 0 && lead % element_bytes == 0;
+    for (int k = 1; root < 0 && k < ranks; ++k) lines = lines && into_line(k) == into_line(0);
+    const bool afar = !streaming && bytes >= afar_bytes;
+    each = lines ? cohort::detail::stream_block
+                 : whole_elements(afar ? std::max(from_afar, element_bytes) : longest, element_bytes);
+    first = lines && lead > 0 ? lead : each;
+  }
+};
+
+}  // namespace detail
+
 /// Combines bytes [from, from + bytes) of all inputs and writes the result to every output, with op's last step done.
 inline void combine_everywhere(const cohort::detail::reducer& op, reachable_buffers& all, int ranks, int root, int own,
                                std::size_t from, std::size_t bytes, bool streaming) {
-  // Of a size that stays in the first-level cache between its being made and its last copy.
-  constexpr std::size_t block_bytes = direct_element_bytes;
-  alignas(64) std::byte block[block_bytes];
+  const detail::blocks cut(op.element_bytes, bytes, all, ranks, root, from, streaming);
+  alignas(64) std::byte block[detail::blocks::longest];
   operands sources(ranks);
-  const std::size_t step = whole_elements(block_bytes, op.element_bytes);
-  for (std::size_t at = from; at < from + bytes; at += step) {
-    const std::size_t here = std::min(step, from + bytes - at);
+  std::size_t here = std::min(cut.first, bytes);
+  for (std::size_t at = from; at < from + bytes; at += here, here = std::min(cut.each, from + bytes - at)) {
     const std::size_t count = here / op.element_bytes;
     sources.set([&](int k) { return all.in(k) + at; });
     op.fold_many(op.op, block, sources.data(), ranks, count, false);
