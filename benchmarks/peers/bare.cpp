@@ -59,6 +59,7 @@ int main() {
 #endif
     const int rank = std::stoi(variable("RANK"));
     const int ranks = std::stoi(variable("WORLD_SIZE"));
+    bare::settle(rank, ranks);
     const std::string name = "/cohort_bare_" + variable("MASTER_PORT");
     const std::size_t areas = static_cast<std::size_t>(ranks) + 2;  // two for messages
     const bare::shared_memory memory(name, areas * sizeof(bare::rank_area), rank == 0);

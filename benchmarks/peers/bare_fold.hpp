@@ -44,8 +44,9 @@ template <class T, class Op, class Of, class To>
 void fold_to_all(const To& to, const Of& of, int rank, int ranks, std::size_t at, std::size_t n, bool past_caches,
                  const Op& op) {
   alignas(64) T near[near_by<T>];
-  for (std::size_t done = 0; done < n; done += near_by<T>) {
-    const std::size_t here = std::min(near_by<T>, n - done);
+  const std::size_t each = past_caches ? cohort::detail::stream_block / sizeof(T) : near_by<T>;
+  for (std::size_t done = 0; done < n; done += each) {
+    const std::size_t here = std::min(each, n - done);
     fold(near, of, ranks, at + done, here, op);
     for (int i = 0; i < ranks; ++i) {
       T* const there = to((rank + i) % ranks) + at + done;

@@ -42,6 +42,21 @@ class patience {
   bool crowded_;
 };
 
+/// Ranks that are more than the processors are dealt out in turn: a scheduler may leave three of four on one of two.
+inline void settle(int rank, int ranks) {
+  cpu_set_t usable;
+  if (::sched_getaffinity(0, sizeof usable, &usable) != 0 || ranks <= CPU_COUNT(&usable)) return;
+  int left = rank % CPU_COUNT(&usable);
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &usable) || left-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    if (::sched_setaffinity(0, sizeof one, &one) != 0) fail("settling on a processor");
+    return;
+  }
+}
+
 inline constexpr std::size_t page = 4096;
 
 /// A named piece of shared memory, of zeros when it is new. Everybody maps it before its maker takes the name away.
