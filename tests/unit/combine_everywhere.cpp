@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 using namespace cohort;
@@ -98,7 +99,7 @@ int wrong_in(const way& w, std::size_t count) {
   std::vector<placed<T>> in;
   std::vector<placed<T>> out;
   for (int k = 0; k < w.ranks; ++k) {
-    in.emplace_back(count, (k % 2) * sizeof(T) % line);
+    in.emplace_back(count, static_cast<std::size_t>(k % 2) * sizeof(T) % line);
     out.emplace_back(count, w.offsets[static_cast<std::size_t>(k)] * sizeof(T) % line);
   }
   collective::reachable_buffers all(w.ranks);

@@ -47,9 +47,9 @@ bool arrived(const memory& whole, const std::byte* to, const std::byte* from, st
 
 TEST_CASE("stream_copy: bytes at any address, of any number") {
   int wrong = 0;
-  for (const std::size_t bytes : {0, 1, 15, 63, 64, 65, 127, 128, 200, 512, 1000}) {
+  for (const std::size_t bytes : {0U, 1U, 15U, 63U, 64U, 65U, 127U, 128U, 200U, 512U, 1000U}) {
     for (std::size_t to = 0; to < stream_line; ++to) {
-      for (const std::size_t from : {0, 1, 8, 16, 33}) {
+      for (const std::size_t from : {0U, 1U, 8U, 16U, 33U}) {
         memory source(bytes + stream_line);
         memory target(bytes + stream_line);
         fill(source);
@@ -72,8 +72,8 @@ TEST_CASE("streamed lines: by stores of every width that this processor has") {
   const bool chosen = widest_streamer() == all.back();
   CHECK(chosen);
   for (const line_streamer stream : all) {
-    for (const std::size_t lines : {0, 1, 2, 9}) {
-      for (const std::size_t from : {0, 1, 16, 40}) {
+    for (const std::size_t lines : {0U, 1U, 2U, 9U}) {
+      for (const std::size_t from : {0U, 1U, 16U, 40U}) {
         memory source(lines * stream_line + stream_line);
         memory target(lines * stream_line);
         fill(source);
