@@ -169,8 +169,8 @@ TEST_CASE("a rank shows that it waits while it offers its core, and that it work
     bool* worked;
   } seen{&shown, &worked};
   alone->drive_until([&] {
-    if (++turns ==
-        4) {  // asked once before the first turn; it looks again after that, and offers its core after the second
+    // Asked once before the first turn; it looks again after that, and offers its core after the second.
+    if (++turns == 4) {
       waited = shown.last.to != 0;
       alone->resume_later(
           [](void* argument) {

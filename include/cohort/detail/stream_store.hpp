@@ -59,6 +59,10 @@ COHORT_LINE_STREAMER(stream_lines_by_32, 32, [[gnu::target("avx")]])
 COHORT_LINE_STREAMER(stream_lines_by_64, 64, [[gnu::target("avx512f")]])
 #endif
 #undef COHORT_LINE_STREAMER
+#undef COHORT_STREAM_STORE
+#undef COHORT_STREAM_STORE_16
+#undef COHORT_STREAM_STORE_32
+#undef COHORT_STREAM_STORE_64
 
 /// The widest that this processor has: the fewer stores fill a line, the fewer lines are written before they are full.
 [[nodiscard]] inline line_streamer widest_streamer() noexcept {
