@@ -11,12 +11,17 @@
 // Usage: gpu_benchmark [SECTION...]      all of them without arguments. One line for each figure: name, value, unit
 #include <cohort/backend/nccl.hpp>
 #include <cohort/gpu/adamw.cuh>
+#include <cohort/gpu/each_index.cuh>
 #include <cohort/gpu/fold.cuh>
 #include <cohort/gpu/quantised_fold.cuh>
 #include <cohort/nccl/reduction_map.hpp>
 #include <cohort/store/memory_store.hpp>
+#include <cohort/sync_wait.hpp>
+#include <cohort/task.hpp>
 
 #include "../../tests/gpu/spin.cuh"
+
+#include <cub/device/device_for.cuh>
 
 #include <algorithm>
 #include <atomic>
@@ -24,8 +29,11 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include <sched.h>
 
 namespace {
 
@@ -79,19 +87,37 @@ double host_nanoseconds(cudaStream_t s, const Work& work, int batch, int batches
   return median(each);
 }
 
+/// Values of some size that differ: what reads and adds zeros all the time draws less power and runs faster.
+template <class T>
+__global__ void fill_kernel(T* out, std::size_t count, unsigned seed) {
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+    unsigned x = (static_cast<unsigned>(i) + seed) * 2654435761u;
+    x ^= x >> 15;
+    x *= 2246822519u;
+    x ^= x >> 13;
+    out[i] = cohort::detail::convert_element<T>(static_cast<float>(x >> 8) * 0x1p-24f - 0.5f);
+  }
+}
+template <class T>
+void fill(device_buffer<T>& b, unsigned seed, cudaStream_t s) {
+  fill_kernel<<<2048, 256, 0, s>>>(b.data(), b.size(), seed);
+  check_cuda(cudaGetLastError(), "fill_kernel");
+}
+
 template <class T, class Op>
 void fold_of(const char* type, const Op& op, cudaStream_t s) {
   const std::size_t bytes = std::size_t{256} << 20;
   const std::size_t count = bytes / sizeof(T);
-  device_buffer<T> slots(8 * count);
+  device_buffer<T> slots(16 * count);
   device_buffer<T> out(count);
-  check_cuda(cudaMemsetAsync(slots.data(), 0, 8 * bytes, s), "cudaMemsetAsync");
+  fill(slots, 1, s);
   const double copy = device_seconds(s, [&] {
     check_cuda(cudaMemcpyAsync(out.data(), slots.data(), bytes, cudaMemcpyDeviceToDevice, s), "cudaMemcpyAsync");
   });
   const double copied = 2.0 * static_cast<double>(bytes) / copy;
   print(std::string("copy on the device, ") + type, copied / 1e12, "TB/s");
-  for (const int n : {2, 4, 8}) {
+  for (const int n : {2, 4, 8, 16}) {
     const auto from = cohort::fold_sources<T>::of_slots(slots.data(), count, n, nullptr, -1);
     const double moved = static_cast<double>(n + 1) * static_cast<double>(bytes);
     const std::string name = std::string(type) + ", " + std::to_string(n) + " operands";
@@ -103,6 +129,14 @@ void fold_of(const char* type, const Op& op, cudaStream_t s) {
       check_cuda(cub::DeviceFor::Bulk(count / cohort::detail::fold_width<T>, bulk, s), "DeviceFor::Bulk");
     });
     print("fold by DeviceFor::Bulk, " + name, moved / by_bulk / 1e12, "TB/s");
+    const double by_index = device_seconds(s, [&] {
+      check_cuda(cohort::detail::for_each_index(count / cohort::detail::fold_width<T>, bulk, s), "for_each_index");
+    });
+    print("fold by each_index, " + name, moved / by_index / 1e12, "TB/s");
+    const auto shifted = cohort::fold_sources<T>::of_slots(slots.data() + 1, count - 1, n, nullptr, -1);
+    const double by_element =
+        device_seconds(s, [&] { cohort::launch_fold<T, Op>(shifted, out.data(), count - 1, op, n, s); });
+    print("fold, buffers of odd addresses, " + name, moved / by_element / 1e12, "TB/s");
     const double fused = device_seconds(s, [&] {
       cohort::launch_fused_fold<cohort::accumulator_t<Op, T>>(from, out.data(), count, cohort::sum{},
                                                               cohort::unchanged{}, cohort::unchanged{}, {}, s);
@@ -139,7 +173,7 @@ void float8() {
   device_buffer<std::uint8_t> piece(cut.piece);
   const std::size_t bytes = count * sizeof(float);
   device_buffer<float> other(count);
-  check_cuda(cudaMemsetAsync(v.data(), 0x3c, bytes, s.get()), "cudaMemsetAsync");
+  fill(v, 2, s.get());
   const double copy = device_seconds(s.get(), [&] {
     check_cuda(cudaMemcpyAsync(other.data(), v.data(), bytes, cudaMemcpyDeviceToDevice, s.get()), "cudaMemcpyAsync");
   });
@@ -182,7 +216,7 @@ void optimiser() {
   for (device_buffer<float>* b : {&w, &m, &v, &g}) {
     check_cuda(cudaMemsetAsync(b->data(), 0, n * 4, s.get()), "cudaMemsetAsync");
   }
-  check_cuda(cudaMemsetAsync(slots.data(), 0, 4 * n * 2, s.get()), "cudaMemsetAsync");
+  fill(slots, 3, s.get());
   check_cuda(cudaMemsetAsync(state.data(), 0, sizeof(cohort::adamw_state), s.get()), "cudaMemsetAsync");
   const cohort::adamw_settings settings;
   const auto from = cohort::fold_sources<cohort::bfloat16>::of_slots(slots.data(), n, 4, nullptr, -1);
@@ -234,6 +268,19 @@ cohort::communicator<cohort::nccl> alone() {
   return cohort::connect<cohort::nccl>(meeting, 0, 1, o);
 }
 
+/// The same without this library.
+ncclComm_t raw_alone(int blocking) {
+  ncclUniqueId id;
+  ncclConfig_t how = NCCL_CONFIG_INITIALIZER;
+  how.blocking = blocking;
+  ncclComm_t comm = nullptr;
+  cohort::detail::check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  for (ncclResult_t code = ncclCommInitRankConfig(&comm, 1, id, 0, &how); code == ncclInProgress;) {
+    ncclCommGetAsyncError(comm, &code);
+  }
+  return comm;
+}
+
 void wrapper() {
   auto world = alone();
   const cohort::stream s;
@@ -244,50 +291,101 @@ void wrapper() {
         host_nanoseconds(
             s.get(), [&] { (void)world.all_reduce(av, cohort::sum{}, here); }, 10000, 50),
         "ns");
-  const ncclComm_t comm = world.native_handle();
-  const auto both = [&](const auto& g) {
-    (void)g.send(a, cohort::to{0}, here);
-    (void)g.recv(b, cohort::from{0}, here);
+  const auto by_cohort = [&] {
+    (void)world.group(
+        [&](const auto& g) {
+          (void)g.send(a, cohort::to{0}, here);
+          (void)g.recv(b, cohort::from{0}, here);
+        },
+        here);
   };
-  const auto by_cohort = [&] { (void)world.group(both, here); };
-  const auto by_nccl = [&] {
+  const ncclComm_t raw[2] = {raw_alone(0), raw_alone(1)};
+  const auto by_nccl = [&](ncclComm_t comm) {
     ncclGroupStart();
     ncclSend(a.data(), 4096, ncclInt8, 0, comm, s.get());
     ncclRecv(b.data(), 4096, ncclInt8, 0, comm, s.get());
-    ncclGroupEnd();
+    for (ncclResult_t code = ncclGroupEnd(); code == ncclInProgress; ncclCommGetAsyncError(comm, &code)) sched_yield();
   };
   by_cohort();
-  by_nccl();
+  by_nccl(raw[0]);
+  by_nccl(raw[1]);
   s.synchronize();
-  std::vector<double> cohorts, nccls;
-  for (int i = 0; i < 9; ++i) {  // in turn, so that what drifts drifts for both
-    nccls.push_back(host_nanoseconds(s.get(), by_nccl, 50, 40));
-    cohorts.push_back(host_nanoseconds(s.get(), by_cohort, 50, 40));
+  std::vector<double> cohorts, not_blocking, blocking;
+  for (int i = 0; i < 9; ++i) {  // in turn, so that what drifts drifts for all
+    not_blocking.push_back(host_nanoseconds(s.get(), [&] { by_nccl(raw[0]); }, 50, 20));
+    cohorts.push_back(host_nanoseconds(s.get(), by_cohort, 50, 20));
+    blocking.push_back(host_nanoseconds(s.get(), [&] { by_nccl(raw[1]); }, 50, 20));
   }
-  print("a group of a send and a receive, NCCL's own", median(nccls), "ns");
+  print("a group of a send and a receive, NCCL's own, not blocking", median(not_blocking), "ns");
+  print("a group of a send and a receive, NCCL's own, blocking", median(blocking), "ns");
   print("a group of a send and a receive, cohort", median(cohorts), "ns");
-  print("what cohort adds to these three calls", median(cohorts) - median(nccls), "ns");
+  print("what cohort adds to these three calls", median(cohorts) - median(not_blocking), "ns");
+  print("what cohort adds to these three calls, blocking", median(cohorts) - median(blocking), "ns");
+  for (const ncclComm_t comm : raw) static_cast<void>(ncclCommAbort(comm));
 }
 
-/// Microseconds from the moment in which the host lets a stream go until `wait` returns.
+/// A thread that notes when the last write of a stream's kernel is seen on the host: as early as anybody there can know.
+class witness {
+ public:
+  witness() : thread_([this] { watch(); }) {}
+  witness(const witness&) = delete;
+  witness& operator=(const witness&) = delete;
+  ~witness() {
+    over_ = true;
+    thread_.join();
+  }
+  void expect(const gpu_test::hold_up& hold) {
+    seen_ = false;
+    watched_ = &hold;
+  }
+  [[nodiscard]] clock_type::time_point when() const {
+    while (!seen_) {}
+    return at_;
+  }
+
+ private:
+  void watch() {
+    while (!over_) {
+      const gpu_test::hold_up* const hold = watched_;
+      if (hold == nullptr || !hold->ended()) continue;
+      at_ = clock_type::now();
+      watched_ = nullptr;
+      seen_ = true;
+    }
+  }
+  std::atomic<bool> over_{false};
+  std::atomic<bool> seen_{false};
+  std::atomic<const gpu_test::hold_up*> watched_{nullptr};
+  clock_type::time_point at_{};
+  std::thread thread_;
+};
+
+/// Microseconds from the kernel's last write, as another thread sees it, until `wait` returns: in them the kernel ends.
 template <class Prepare>
-void await_by(const char* name, cudaStream_t s, const Prepare& prepare) {
+void await_by(const char* name, cudaStream_t s, const Prepare& prepare, double work = 100e-6, int times = 300) {
+  witness other;
   std::vector<double> each;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < times; ++i) {
     gpu_test::hold_up hold(s);
     const auto wait = prepare();
-    const auto t = clock_type::now();
-    while (seconds_since(t) < 100e-6) {}
-    const auto release = clock_type::now();
-    hold.let_go();
+    other.expect(hold);
+    std::thread lets_go([&hold, work] {
+      const auto t = clock_type::now();
+      while (seconds_since(t) < work) {}
+      hold.let_go();
+    });
     wait();
-    each.push_back(seconds_since(release) * 1e6);
+    const auto now = clock_type::now();
+    each.push_back(std::chrono::duration<double>(now - other.when()).count() * 1e6);
+    lets_go.join();
     check_cuda(cudaStreamSynchronize(s), "cudaStreamSynchronize");
   }
   std::sort(each.begin(), each.end());
-  print(std::string("from release to the host, ") + name + ", median", each[each.size() / 2], "us");
-  print(std::string("from release to the host, ") + name + ", p99", each[each.size() * 99 / 100], "us");
+  print(std::string("after the kernel's last write, ") + name + ", median", each[each.size() / 2], "us");
+  print(std::string("after the kernel's last write, ") + name + ", p99", each[each.size() * 99 / 100], "us");
 }
+
+cohort::task<> awaiting(const cohort::host_wait& w) { co_await w; }
 
 void await() {
   auto world = alone();
@@ -316,10 +414,18 @@ void await() {
       while (!w->ready()) {}
     };
   });
-  await_by("on_host, wait()", s.get(), [&] {
+  const auto waits = [&] {
     auto w = std::make_shared<cohort::host_wait>(cohort::on_host(world.enqueued(cohort::on{s})));
     return [w] { w->wait(); };
-  });
+  };
+  const auto awaits = [&] {
+    auto w = std::make_shared<cohort::host_wait>(cohort::on_host(world.enqueued(cohort::on{s})));
+    return [w] { cohort::sync_wait(awaiting(*w)); };
+  };
+  await_by("on_host, wait()", s.get(), waits);
+  await_by("on_host, co_await below sync_wait", s.get(), awaits);
+  await_by("on_host, wait(), work of 10 ms", s.get(), waits, 10e-3, 100);
+  await_by("on_host, co_await, work of 10 ms", s.get(), awaits, 10e-3, 100);
 }
 
 void graph() {
@@ -353,6 +459,9 @@ void graph() {
   print("a step of 100 collectives, eager", eager / 1e3, "host us");
   print("a step of 100 collectives, captured", captured / 1e3, "host us");
   print("eager over captured", eager / captured, "times");
+  // Before its communicator, which would wait for it.
+  static_cast<void>(cudaGraphExecDestroy(ready));
+  static_cast<void>(cudaGraphDestroy(made));
 }
 
 }  // namespace

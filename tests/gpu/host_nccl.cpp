@@ -228,6 +228,7 @@ struct ncclComm {
   std::uint64_t rounds = 0;
   std::uint64_t divisions = 0;
   std::atomic<ncclResult_t> noticed{ncclSuccess};
+  std::function<bool()> unfinished{};  // what was begun and goes on: true once it is done
 
   ncclComm(std::shared_ptr<clique> with, int r)
       : all(std::move(with)),
@@ -236,6 +237,7 @@ struct ncclComm {
         received(static_cast<std::size_t>(all->size)) {}
 
   ncclResult_t collective(part mine, cudaStream_t s) {
+    if (unfinished) return ncclInvalidArgument;
     const std::uint64_t number = rounds++;
     const auto with = all;
     const int me = rank;
@@ -295,6 +297,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int n, ncclUniqueId id, in
   return ncclInProgress;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* code) {
+  if (comm->unfinished) {
+    if (!comm->unfinished()) return *code = ncclInProgress, ncclSuccess;
+    comm->unfinished = nullptr;
+  }
   const std::lock_guard lock(meetings_guard);
   *code = comm->noticed;
   for (const auto& [id, meeting] : meetings) {
@@ -315,36 +321,49 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return delete comm, ncclSuccess;
 }
 
+// As NCCL's, they answer ncclSuccess while they go on: the communicator that they are made of is in progress until they are
+// done, takes no other call, and only then is there something at `made`.
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t*) {
-  clique& with = *comm->all;
+  if (comm->unfinished) return ncclInvalidArgument;
+  const auto with = comm->all;
   const std::uint64_t number = comm->divisions++;
-  std::unique_lock lock(with.mutex);
-  clique::division& now = with.divisions[number];
-  now.asked[comm->rank] = {color, key};
-  with.changed.notify_all();
-  if (!with.wait(lock, comm->rank, [&] { return static_cast<int>(now.asked.size()) == with.size; }))
-    return ncclInternalError;
+  const int me = comm->rank;
   *made = nullptr;
-  if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
-  std::vector<std::pair<int, int>> mine;  // key and rank
-  for (const auto& [r, wants] : now.asked) {
-    if (wants.first == color) mine.emplace_back(wants.second, r);
+  {
+    const std::lock_guard lock(with->mutex);
+    with->divisions[number].asked[me] = {color, key};
   }
-  std::sort(mine.begin(), mine.end());
-  auto& group = now.made[color];
-  if (!group) group = std::make_shared<clique>(static_cast<int>(mine.size()));
-  const auto at = std::find_if(mine.begin(), mine.end(), [&](const auto& m) { return m.second == comm->rank; });
-  *made = new ncclComm(group, static_cast<int>(at - mine.begin()));
+  comm->unfinished = [=] {
+    const std::lock_guard lock(with->mutex);
+    clique::division& now = with->divisions[number];
+    if (static_cast<int>(now.asked.size()) < with->size) return false;
+    if (color == NCCL_SPLIT_NOCOLOR) return true;
+    std::vector<std::pair<int, int>> mine;  // key and rank
+    for (const auto& [r, wants] : now.asked) {
+      if (wants.first == color) mine.emplace_back(wants.second, r);
+    }
+    std::sort(mine.begin(), mine.end());
+    auto& group = now.made[color];
+    if (!group) group = std::make_shared<clique>(static_cast<int>(mine.size()));
+    const auto at = std::find_if(mine.begin(), mine.end(), [&](const auto& m) { return m.second == me; });
+    *made = new ncclComm(group, static_cast<int>(at - mine.begin()));
+    return true;
+  };
   return ncclSuccess;
 }
 ncclResult_t ncclCommShrink(ncclComm_t comm, int* lost, int count, ncclComm_t* made, ncclConfig_t*, int) {
-  clique& with = *comm->all;
+  if (comm->unfinished) return ncclInvalidArgument;
+  const auto with = comm->all;
   const std::uint64_t number = comm->divisions++;
-  const std::lock_guard lock(with.mutex);
-  auto& group = with.divisions[number].made[0];
-  if (!group) group = std::make_shared<clique>(with.size - count);
-  const auto before = std::count_if(lost, lost + count, [&](int r) { return r < comm->rank; });
-  *made = new ncclComm(group, comm->rank - static_cast<int>(before));
+  const auto before = static_cast<int>(std::count_if(lost, lost + count, [&](int r) { return r < comm->rank; }));
+  *made = nullptr;
+  comm->unfinished = [=, rank = comm->rank] {
+    const std::lock_guard lock(with->mutex);
+    auto& group = with->divisions[number].made[0];
+    if (!group) group = std::make_shared<clique>(with->size - count);
+    *made = new ncclComm(group, rank - before);
+    return true;
+  };
   return ncclSuccess;
 }
 
@@ -352,8 +371,11 @@ ncclResult_t ncclMemAlloc(void** p, std::size_t n) {
   return cudaMalloc(p, n) == cudaSuccess ? ncclSuccess : ncclSystemError;
 }
 ncclResult_t ncclMemFree(void* p) { return cudaFree(p) == cudaSuccess ? ncclSuccess : ncclSystemError; }
+// Goes on after its answer too, as NCCL's does.
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void*, std::size_t, ncclWindow_t* w, int) {
-  return *w = reinterpret_cast<ncclWindow_t>(comm), ncclSuccess;
+  if (comm->unfinished) return ncclInvalidArgument;
+  comm->unfinished = [=] { return *w = reinterpret_cast<ncclWindow_t>(comm), true; };
+  return ncclSuccess;
 }
 ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t) { return ncclSuccess; }
 
@@ -378,6 +400,7 @@ ncclResult_t ncclGroupEnd() {
 }
 
 ncclResult_t ncclSend(const void* from, std::size_t n, ncclDataType_t t, int peer, ncclComm_t comm, cudaStream_t s) {
+  if (comm->unfinished) return ncclInvalidArgument;
   const auto with = comm->all;
   const std::tuple key{comm->rank, peer, comm->sent[static_cast<std::size_t>(peer)]++};
   const std::size_t size = n * size_of(t);
@@ -394,6 +417,7 @@ ncclResult_t ncclSend(const void* from, std::size_t n, ncclDataType_t t, int pee
                   }});
 }
 ncclResult_t ncclRecv(void* into, std::size_t n, ncclDataType_t t, int peer, ncclComm_t comm, cudaStream_t s) {
+  if (comm->unfinished) return ncclInvalidArgument;
   const auto with = comm->all;
   const std::tuple key{peer, comm->rank, comm->received[static_cast<std::size_t>(peer)]++};
   const std::size_t size = n * size_of(t);

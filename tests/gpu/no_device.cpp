@@ -346,6 +346,33 @@ void host_waits() {
   EXPECT(!f.raised());
   word = 5;
   EXPECT(f.raised());
+
+  // Whoever waits looks at the flag himself, with no poller to tell him.
+  for (const bool awaits : {false, true}) {
+    word = 4;
+    auto m = a_milestone();
+    m->raised_flag = f;
+    EXPECT(!m->attended());
+    std::thread device([&] {
+      while (!m->attended()) std::this_thread::yield();
+      std::atomic_ref<std::uint64_t>(word).store(5);
+    });
+    if (awaits) EXPECT(sync_wait(waits_for(m)) == std::this_thread::get_id());
+    else host_wait(m).wait();
+    device.join();
+    EXPECT(m->done() && !m->attended());
+  }
+  // For a time; then he sleeps, and the poller must tell him.
+  word = 4;
+  auto late = a_milestone();
+  late->raised_flag = f;
+  std::thread tells([&] {
+    while (!late->attended()) std::this_thread::yield();
+    while (late->attended()) std::this_thread::yield();
+    late->finish(nullptr);
+  });
+  host_wait(late).wait();
+  tells.join();
 }
 
 // Two ranks: both get the error, and it names a rank and says what to do.

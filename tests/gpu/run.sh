@@ -3,9 +3,14 @@
 # Builds and runs every test and benchmark of the GPU side on the GPU of this machine: no longer than eight minutes on 16
 # cores, some six by estimate; each part has a limit. One line for each part: "passed", "FAILED" or "SKIPPED: reason".
 #
-# Usage: [OUT=folder] tests/gpu/run.sh [--boost FOLDER] [--arch sm_90] [PART...]
+# Usage: [OUT=folder] tests/gpu/run.sh [--boost FOLDER] [--arch sm_90] [--programs FOLDER] [--build-only]
+#                                    [--limit SECONDS] [PART...]
 #   --boost FOLDER   where boost/version.hpp is, if the compiler does not find Boost 1.81 by itself
 #   --arch ARCH      what nvcc compiles for; default: what the device is, else sm_90
+#   --programs FOLDER   the programs are kept there, and those that are there already are not built again: with
+#                    --build-only on a machine without a GPU, the time on one that has it goes into running them
+#   --build-only     build, and run nothing
+#   --limit SECONDS  for each part, instead of its own
 #   PART             no_device fold_on_host fold_oracle staging staging_mpi ipc nccl_alone fusions example training
 #                    sanitizer benchmark; all without
 # Needs nvcc (CUDA_HOME or PATH), g++ 12 or newer, NCCL 2.28 or newer (NCCL_ROOT, or beside CUDA); for staging_mpi an MPI,
@@ -17,11 +22,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 every=(no_device fold_on_host fold_oracle staging staging_mpi ipc nccl_alone fusions example training sanitizer benchmark)
 boost=
 arch=
+programs=
+build_only=
+limited=
 parts=()
 while [ $# -gt 0 ]; do
   case $1 in
     --boost) boost=$2; shift 2 ;;
     --arch) arch=$2; shift 2 ;;
+    --programs) programs=$2; shift 2 ;;
+    --build-only) build_only=1; shift ;;
+    --limit) limited=$2; shift 2 ;;
     -*) echo "unknown option $1; see the first lines of $0"; exit 2 ;;
     *) parts+=("$1"); shift ;;
   esac
@@ -33,6 +44,8 @@ done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+programs=${programs:-$work}
+mkdir -p "$programs"
 results=$work/gpu_results.txt
 [ -n "${OUT:-}" ] && mkdir -p "$OUT" && results=$OUT/gpu_results.txt
 : >"$results"
@@ -42,7 +55,7 @@ began=$SECONDS
 
 find_cuda() {
   local folder
-  for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" "$(dirname "$(dirname "$(command -v nvcc || echo /none/none)")")" /usr/local/cuda; do
+  for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" "$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo /none/none)")")")" /usr/local/cuda; do
     [ -n "$folder" ] && [ -x "$folder/bin/nvcc" ] && echo "$folder" && return
   done
   return 1
@@ -72,6 +85,8 @@ if [ -z "$arch" ]; then
   arch=sm_${capability:-90}
 fi
 cudart=$(ls -d "$cuda"/lib64 "$cuda"/targets/*/lib 2>/dev/null | head -n 1)
+# Programs built elsewhere have that machine's paths in them.
+export LD_LIBRARY_PATH="$cudart:$(dirname "$nccl_library")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 rpaths=(-Xlinker "-rpath,$cudart" -Xlinker "-rpath,$(dirname "$nccl_library")")
 flags=(-std=c++20 -O2 -I include -I tests/gpu -isystem "$nccl/include")
 nvcc=("$cuda/bin/nvcc" "${flags[@]}" "-arch=$arch" --extended-lambda --expt-relaxed-constexpr -Xcompiler -Wno-subobject-linkage
@@ -85,30 +100,32 @@ build() {  # PART
     no_device | staging)
       local source=tests/gpu/$1.cpp
       [ -e "$source" ] || source=tests/gpu/device/$1.cpp
-      g++ "${flags[@]}" -isystem "$cuda/include" "$source" -o "$work/$1" -pthread -L "$cudart" -lcudart \
+      g++ "${flags[@]}" -isystem "$cuda/include" "$source" -o "$programs/$1" -pthread -L "$cudart" -lcudart \
         "$nccl_library" -Wl,-rpath,"$cudart" -Wl,-rpath,"$(dirname "$nccl_library")" ;;
     staging_mpi)
-      "$mpicxx" "${flags[@]}" -isystem "$cuda/include" tests/gpu/device/staging_mpi.cpp -o "$work/$1" -pthread -L "$cudart" \
+      "$mpicxx" "${flags[@]}" -isystem "$cuda/include" tests/gpu/device/staging_mpi.cpp -o "$programs/$1" -pthread -L "$cudart" \
         -lcudart -Wl,-rpath,"$cudart" ;;
     ipc)
-      "${nvcc[@]}" -c tests/gpu/link_fail/with_fold.cu -o "$work/with_fold.o" &&
-        g++ "${flags[@]}" -isystem "$cuda/include" -O0 tests/gpu/device/ipc.cpp "$work/with_fold.o" -o "$work/$1" -pthread \
+      "${nvcc[@]}" -c tests/gpu/link_fail/with_fold.cu -o "$programs/with_fold.o" &&
+        g++ "${flags[@]}" -isystem "$cuda/include" -O0 tests/gpu/device/ipc.cpp "$programs/with_fold.o" -o "$programs/$1" -pthread \
           -L "$cudart" -lcudart -Wl,-rpath,"$cudart" ;;
-    example) "${nvcc[@]}" examples/30_gpu_custom_functor.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
-    training) "${nvcc[@]}" examples/gpu_data_parallel_training.cu examples/training/*.cpp -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
-    fold_on_host) "${nvcc[@]}" tests/gpu/fold_on_host.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
-    benchmark) "${nvcc[@]}" benchmarks/gpu/gpu.cu -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
-    *) "${nvcc[@]}" "tests/gpu/device/$1.cu" -o "$work/$1" "$nccl_library" "${rpaths[@]}" ;;
+    example) "${nvcc[@]}" examples/30_gpu_custom_functor.cu -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
+    training) "${nvcc[@]}" examples/gpu_data_parallel_training.cu examples/training/*.cpp -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
+    fold_on_host) "${nvcc[@]}" tests/gpu/fold_on_host.cu -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
+    benchmark) "${nvcc[@]}" benchmarks/gpu/gpu.cu -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
+    *) "${nvcc[@]}" "tests/gpu/device/$1.cu" -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
   esac
 }
 mpicxx=${MPICXX:-mpicxx} mpirun=${MPIRUN:-mpirun}
 needs_boost() { [[ " no_device staging staging_mpi ipc " == *" $1 "* ]]; }
-has_mpi() { command -v "$mpicxx" >/dev/null && command -v "$mpirun" >/dev/null; }
+is_built() { [ -x "$programs/$1" ]; }
+has_mpi() { command -v "$mpirun" >/dev/null && { is_built staging_mpi || command -v "$mpicxx" >/dev/null; }; }
 has_boost() { echo '#include <boost/version.hpp>' | g++ -fsyntax-only -x c++ ${boost:+-isystem "$boost"} - 2>/dev/null; }
 
 # Everything that is wanted, as many at a time as there are cores.
 for part in "${parts[@]}"; do
   [ "$part" = sanitizer ] && part=fold_oracle
+  is_built "$part" && continue
   needs_boost "$part" && ! has_boost && continue
   [ "$part" = staging_mpi ] && ! has_mpi && continue
   [ -e "$work/$part.log" ] && continue
@@ -118,10 +135,16 @@ for part in "${parts[@]}"; do
 done
 wait
 say "built in $((SECONDS - began)) s"
+if [ -n "$build_only" ]; then
+  for part in "${parts[@]}"; do
+    [ "$part" = sanitizer ] || is_built "$part" || { say "gpu/$part: not built"; head -n 40 "$work/$part.log"; failed=1; }
+  done
+  exit "$failed"
+fi
 
 # run PART LIMIT COMMAND...: its outcome in one line, its output above it if it has failed or measures
 run() {
-  local part=$1 limit=$2 code
+  local part=$1 limit=${limited:-$2} code
   shift 2
   CUDA_MODULE_LOADING=EAGER timeout "$limit" "$@" >"$work/$part.out" 2>&1
   code=$?
@@ -135,7 +158,7 @@ run() {
 }
 
 for part in "${parts[@]}"; do
-  if needs_boost "$part" && ! has_boost; then
+  if needs_boost "$part" && ! is_built "$part" && ! has_boost; then
     say "gpu/$part: SKIPPED: no Boost 1.81 headers here: --boost FOLDER says where they are"
     continue
   fi
@@ -143,8 +166,8 @@ for part in "${parts[@]}"; do
     say "gpu/$part: SKIPPED: no $mpicxx or no $mpirun here: MPICXX and MPIRUN say where they are"
     continue
   fi
-  program=$work/$part
-  [ "$part" = sanitizer ] && program=$work/fold_oracle
+  program=$programs/$part
+  [ "$part" = sanitizer ] && program=$programs/fold_oracle
   if [ ! -x "$program" ]; then
     head -n 40 "$work/$(basename "$program").log" | tee -a "$results"
     say "gpu/$part: FAILED: it does not build"
@@ -166,7 +189,7 @@ for part in "${parts[@]}"; do
     benchmark)
       run benchmark 150 "$program"
       cat "$work/benchmark.out" >>"$results"
-      grep -E 'share of the copy|times$|adds to|p99|eager|FAILED' "$work/benchmark.out" || true
+      grep -E 'share of the copy|times$|adds to|last write|eager|FAILED' "$work/benchmark.out" || true
       ;;
     ipc)
       for ranks in 2 3 4 8; do run "ipc_$ranks" 60 tests/gpu/processes.sh "$ranks" "$program"; done

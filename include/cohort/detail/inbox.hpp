@@ -24,6 +24,12 @@ class sleeper {
   virtual ~sleeper() = default;
   /// With no lock held.
   virtual void resume() = 0;
+
+  // --- of what a thread that waits can look at itself; with no lock held
+  /// If it is over, ends it, whereupon it posts itself.
+  virtual void look() {}
+  /// How many threads look, so that nobody else need do it.
+  virtual void attend(int /*change*/) noexcept {}
 };
 
 class inbox {
@@ -43,8 +49,13 @@ class inbox {
   [[nodiscard]] bool has_mail() const noexcept { return has_mail_.load(std::memory_order_acquire); }
   /// Resumes all that has come; true if there was any.
   bool run();
-  /// Until something comes, but no longer than `most`.
+  /// Until something comes, but no longer than `most`. What is watched is looked at first.
   void sleep(std::chrono::milliseconds most);
+  /// Whether anything has come, after a look at what is watched.
+  [[nodiscard]] bool look();
+  /// That is looked at until unwatch(): what writes into memory, and wakes nobody.
+  void watch(std::shared_ptr<sleeper> what);
+  void unwatch(const sleeper& what) noexcept;
 
   void add(bell b);
   /// Afterwards it is not rung any more.
@@ -55,9 +66,14 @@ class inbox {
   [[nodiscard]] bool expects() const noexcept { return expected_.load(std::memory_order_relaxed) > 0; }
 
  private:
+  void watch_closely();
+
   std::mutex mutex_{};
   std::condition_variable changed_{};
   std::vector<std::shared_ptr<sleeper>> mail_{};
+  std::vector<std::shared_ptr<sleeper>> watched_{};
+  std::chrono::steady_clock::time_point watched_since_{};
+  std::atomic<bool> has_watched_{false};
   std::vector<bell> bells_{};
   std::atomic<bool> has_mail_{false};
   std::atomic<int> expected_{0};

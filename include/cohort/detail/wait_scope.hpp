@@ -37,7 +37,7 @@ class wait_scope {
       if (mail && run(*mail)) continue;
       if (engines_.size() == 1) {
         transport::engine& only = *engines_.front();
-        only.drive_until([&] { return done() || engines_.size() != 1 || (mail && has_mail(*mail)); });
+        only.drive_until([&] { return done() || engines_.size() != 1 || (mail && look(*mail)); });
         continue;
       }
       const bool moved = turn_all();
@@ -48,7 +48,7 @@ class wait_scope {
  private:
   /// Resumes what other threads have left for this one; false if that was nothing.
   [[nodiscard]] static bool run(inbox& mail);
-  [[nodiscard]] static bool has_mail(const inbox& mail) noexcept;
+  [[nodiscard]] static bool look(inbox& mail);
   /// A turn of every engine; true if anything moved.
   [[nodiscard]] bool turn_all();
   /// What is left to do until the next turn: nothing if one must follow at once.

@@ -85,6 +85,7 @@ struct folded_lanes {
   COHORT_HOST_DEVICE void load(std::size_t block, int lane, float (&v)[lane_elements<Blocks>]) const {
     using code = typename Blocks::code_type;
     constexpr int per = lane_elements<Blocks>;
+    COHORT_UNROLL_BY_4
     for (int r = 0; r < from.ranks; ++r) {
       const std::uint8_t* const piece = from.at(r);
       const auto codes =

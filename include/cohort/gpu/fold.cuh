@@ -7,10 +7,10 @@
 #pragma once
 
 #include <cohort/gpu/check.hpp>
+#include <cohort/gpu/each_index.cuh>
 #include <cohort/gpu/fold_element.cuh>
 #include <cohort/gpu/launch_fold.hpp>
 
-#include <cub/device/device_for.cuh>
 #include <cub/device/device_transform.cuh>
 
 #include <cuda/std/tuple>
@@ -53,6 +53,7 @@ struct fold_vector_at {
     A total[fold_width<T>];
 #pragma unroll
     for (int k = 0; k < fold_width<T>; ++k) total[k] = how.first(first.lane[k]);
+    COHORT_UNROLL_BY_4
     for (int r = 1; r < from.ranks; ++r) {
       const V next = reinterpret_cast<const V*>(from.at(r))[i];
 #pragma unroll
@@ -75,6 +76,7 @@ struct fold_element_at {
 
   COHORT_HOST_DEVICE void operator()(std::size_t i) const {
     auto total = how.first(from.at(0)[offset + i]);
+    COHORT_UNROLL_BY_4
     for (int r = 1; r < from.ranks; ++r) total = how.next(total, from.at(r)[offset + i]);
     out[offset + i] = how.last(total);
   }
@@ -90,6 +92,7 @@ struct fold_from_at {
 
   COHORT_HOST_DEVICE void operator()(std::size_t i) const {
     auto total = convert_element<accumulator_t<Op, T>>(start);
+    COHORT_UNROLL_BY_4
     for (int r = 0; r < from.ranks; ++r) total = how.next(total, from.at(r)[i]);
     out[i] = convert_element<T>(total);
   }
@@ -116,7 +119,7 @@ template <class T, class Op>
     case 6: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<6>{});
     case 7: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<7>{});
     case 8: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<8>{});
-    default: return cub::DeviceFor::Bulk(vectors, fold_vector_at<T, Op>{how, from, out}, s);
+    default: return for_each_index(vectors, fold_vector_at<T, Op>{how, from, out}, s);
   }
 }
 
@@ -134,7 +137,7 @@ void write_COHORT_INSTANTIATE_FOLD<T, Op>::in_one_cu_file(const fold_sources<T>&
   const std::size_t vectors = aligned ? count / width : 0;
   if (vectors > 0) detail::check_cuda(detail::fold_vectors(from, out, vectors, how, s), "the fold's kernel");
   if (const std::size_t done = vectors * width; done < count) {
-    detail::check_cuda(cub::DeviceFor::Bulk(count - done, detail::fold_element_at<T, Op>{how, from, out, done}, s),
+    detail::check_cuda(detail::for_each_index(count - done, detail::fold_element_at<T, Op>{how, from, out, done}, s),
                        "the fold's kernel for single elements");
   }
 }
@@ -143,7 +146,7 @@ template <class T, class Op>
 void write_COHORT_INSTANTIATE_FOLD<T, Op>::in_one_cu_file(const T& start, const fold_sources<T>& from, T* out,
                                                           std::size_t count, const Op& op, cudaStream_t s) {
   const detail::fold_arithmetic<T, Op> how{detail::make_applied<T>(op), from.ranks};
-  detail::check_cuda(cub::DeviceFor::Bulk(count, detail::fold_from_at<T, Op>{how, from, start, out}, s),
+  detail::check_cuda(detail::for_each_index(count, detail::fold_from_at<T, Op>{how, from, start, out}, s),
                      "the scan's kernel");
 }
 

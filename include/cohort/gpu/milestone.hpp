@@ -3,12 +3,14 @@
 // which then wakes the coroutine where it belongs.
 #pragma once
 
+#include <cohort/detail/close_watch.hpp>
 #include <cohort/detail/pending.hpp>
 #include <cohort/error.hpp>
 #include <cohort/gpu/event.hpp>
 #include <cohort/gpu/flag_ring.hpp>
 #include <cohort/gpu/guardian.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -53,7 +55,26 @@ class milestone final : public pending {
     return std::make_exception_ptr(error(code, sentence, std::move(d)));
   }
 
+  // --- who waits and looks himself
+  void look() override {
+    if (raised_flag && raised_flag->raised()) finish(nullptr);
+  }
+  void attend(int change) noexcept override { attending_.fetch_add(change, std::memory_order_relaxed); }
+  void block_attentively() {
+    attend(1);
+    const bool seen = watch_closely(clock::now(), [this] {
+      look();
+      return done();
+    });
+    attend(-1);
+    if (!seen) block();
+  }
+
   // --- the poller
+  /// Whether somebody looks at the flag who is quicker.
+  [[nodiscard]] bool attended() const noexcept {
+    return raised_flag && attending_.load(std::memory_order_relaxed) > 0;
+  }
   void finish(const std::exception_ptr& why) {
     end([&] { failure_ = why; });
   }
@@ -66,6 +87,7 @@ class milestone final : public pending {
 
  private:
   std::exception_ptr failure_{};
+  std::atomic<int> attending_{0};
 };
 
 }  // namespace cohort::detail

@@ -34,7 +34,7 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
 
   [[nodiscard]] bool ready() const { return place_->done(); }
   void wait() const {
-    place_->block();
+    place_->block_attentively();
     place_->rethrow();
   }
 
@@ -73,8 +73,10 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
         return [place, executor = h.promise().get_executor()] { executor.execute([place] { place->resume(); }); };
       } else {
         static_cast<void>(h);
-        if (mail_ = detail::wait_scope::mail_for_this_thread(); !mail_) {
-          if (transport::engine* const e = transport::engine::resuming()) mail_ = e->inbox();
+        if (mail_ = detail::wait_scope::mail_for_this_thread(); mail_) {
+          mail_->watch(place_);
+        } else if (transport::engine* const e = transport::engine::resuming()) {
+          mail_ = e->inbox();
         }
         if (!mail_) return [place] { place->resume(); };
         mail_->expect(1);
@@ -82,7 +84,9 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
       }
     }
     void arrived() noexcept {
-      if (mail_) std::exchange(mail_, nullptr)->expect(-1);
+      if (!mail_) return;
+      mail_->unwatch(*place_);
+      std::exchange(mail_, nullptr)->expect(-1);
     }
 
     std::shared_ptr<detail::milestone> place_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// One thread that knows when streams have come somewhere: it reads flags in pinned memory, and beside that, slowly, asks
-// for errors and looks at deadlines. Never a callback of the driver, which is not called after an error. Started by the
+// One thread that knows when streams have come somewhere: it reads flags in pinned memory, unless whoever waits reads them
+// himself, and beside that, slowly, asks for errors and looks at deadlines. Never a callback of the driver, which is not called after an error. Started by the
 // first on_host() of a communicator; used by on_host.hpp and by timeout{}.
 #pragma once
 
@@ -27,6 +27,7 @@
 #include <vector>
 
 #include <sched.h>
+#include <sys/prctl.h>
 
 namespace cohort::detail {
 
@@ -60,6 +61,8 @@ class poller_core {
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
     static_cast<void>(cudaSetDevice(device_));
+    // A nap is as long as it says: by default a thread may sleep 50 us longer.
+    static_cast<void>(::prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL));
     // An error of the device shows on every stream, and no user's stream may be asked while it is captured.
     std::optional<stream> own;
     try {
@@ -114,12 +117,21 @@ class poller_core {
         moved = ask(waiting, now, own) || moved;
       }
       if (moved) last_event = now;
+      else if (all_attended(waiting)) rest();
       else if (now - last_event > yielding) std::this_thread::sleep_for(nap);
       else if (now - last_event > spinning) ::sched_yield();
       if (ending()) return abandon(waiting);
     }
   }
 
+  [[nodiscard]] static bool all_attended(const std::vector<std::shared_ptr<milestone>>& waiting) noexcept {
+    return std::all_of(waiting.begin(), waiting.end(), [](const auto& m) { return m->attended(); });
+  }
+  /// Until the next inquiry, or something new.
+  void rest() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, inquiry, [this] { return ending_ || !new_.empty(); });
+  }
   [[nodiscard]] bool ending() {
     const std::lock_guard lock(mutex_);
     return ending_;

@@ -8,6 +8,8 @@
 
 #include <chrono>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include <sched.h>
@@ -78,13 +80,19 @@ class nccl_handle {
     return code;
   }
 
-  /// Waits until all that was enqueued is done, and frees it. After the deadline it is aborted instead.
+  /// Waits until all that was enqueued is done, and frees it. After the deadline it is aborted instead, on a thread of its
+  /// own: NCCL waits for the end of every graph that holds calls of it, and aborting does too.
   void close(clock::time_point until) noexcept {
     if (comm_ == nullptr) return;
     if (follow(ncclCommFinalize(comm_), until) == ncclSuccess) {
       static_cast<void>(ncclCommDestroy(std::exchange(comm_, nullptr)));
-    } else {
-      abort();
+      return;
+    }
+    const ncclComm_t left = std::exchange(comm_, nullptr);
+    try {
+      std::thread([left] { static_cast<void>(ncclCommAbort(left)); }).detach();
+    } catch (const std::system_error&) {
+      // It stays as it is: there is no thread that could wait for it.
     }
   }
   /// Ends the kernels that are in flight and frees it.

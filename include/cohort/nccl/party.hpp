@@ -174,6 +174,23 @@ class nccl_party final : public device_party {
     throw e;
   }
 
+  /// The outcome of a call by which NCCL makes something: it answers ncclSuccess and goes on, on a thread of its own, and
+  /// puts at `made` what it has made only when it is done. Until then `made` is NCCL's.
+  ///
+  /// Needs:  no group, in which nothing can be waited for
+  /// Errors: as check
+  template <class Made>
+  void check_made(ncclResult_t code, const Made& made, const char* function, const char* operation) {
+    if (code == ncclSuccess || code == ncclInProgress) code = comm_.follow(ncclInProgress, deadline_of_call());
+    // Of a communicator that has lost a rank the error stays, whatever was made of it.
+    if (code != ncclInProgress && made != nullptr) return;
+    check(code, function, operation);
+  }
+  void refuse_in_group(const char* operation) const {
+    if (!in_group) return;
+    refuse(errc::invalid_argument, operation, "within group() nothing can be waited for: make it outside of the group");
+  }
+
   /// When what is waited for now has taken too long.
   [[nodiscard]] clock::time_point deadline_of_call() const noexcept {
     const auto now = clock::now();

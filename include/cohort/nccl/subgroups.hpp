@@ -92,7 +92,7 @@ class nccl_subgroup_calls {
     const auto mine = std::find(list.begin(), list.end(), calls().rank());
     if (mine == list.end()) return no_member();
     nccl_party& p = *calls().party();
-    if (p.in_group) calls().refuse(name, "within group() nothing can be waited for: make it outside of the group");
+    p.refuse_in_group(name);
     if (is_capturing(p.stream)) {
       calls().refuse(name,
                      "the stream is being captured into a graph, and a communicator is made by the host: make it "
@@ -128,12 +128,14 @@ class nccl_subgroup_calls {
         calls().refuse(name, "this rank is in the list of those that are lost: it must not call shrink");
       }
     }
+    p.refuse_in_group(name);
     const nccl_entry inside(p, name);
     const device_scope here(device{p.device_index()});
     ncclComm_t made = nullptr;
     ncclConfig_t config = nccl_handle::config();
-    p.check(ncclCommShrink(p.comm(), list.data(), static_cast<int>(list.size()), &made, &config, NCCL_SHRINK_ABORT),
-            "ncclCommShrink", name);
+    p.check_made(
+        ncclCommShrink(p.comm(), list.data(), static_cast<int>(list.size()), &made, &config, NCCL_SHRINK_ABORT), made,
+        "ncclCommShrink", name);
     std::vector<int> left;
     for (int r = 0; r < p.size(); ++r) {
       if (std::find(list.begin(), list.end(), r) == list.end()) left.push_back(r);
@@ -150,12 +152,13 @@ class nccl_subgroup_calls {
   [[nodiscard]] made_group<Communicator> part(const char* operation, color c, key k, std::string name,
                                               std::vector<int> members) const {
     nccl_party& p = *calls().party();
+    p.refuse_in_group(operation);
     const nccl_entry inside(p, operation);
     const device_scope here(device{p.device_index()});
     ncclComm_t made = nullptr;
     ncclConfig_t config = nccl_handle::config();
     const int number = c.value == no_color.value ? NCCL_SPLIT_NOCOLOR : c.value;
-    p.check(ncclCommSplit(p.comm(), number, k.value, &made, &config), "ncclCommSplit", operation);
+    p.check_made(ncclCommSplit(p.comm(), number, k.value, &made, &config), made, "ncclCommSplit", operation);
     return adopt(operation, made, std::move(name), std::move(members));
   }
 

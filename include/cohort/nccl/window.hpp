@@ -86,6 +86,7 @@ class nccl_window {
   /// For the communicator.
   nccl_window(std::shared_ptr<detail::nccl_party> party, std::size_t count) : party_(std::move(party)), size_(count) {
     constexpr const char* name = "make_window";
+    party_->refuse_in_group(name);
     if (count == 0 || count > (std::size_t{1} << 48) / sizeof(T)) {
       party_->refuse(errc::invalid_argument, name,
                      std::to_string(count) + " elements: expected at least one, and no more than memory has room for");
@@ -95,9 +96,9 @@ class nccl_window {
     data_ = static_cast<T*>(memory);
     try {
       if (party_->size() > 1) {
-        party_->check(
+        party_->check_made(
             ncclCommWindowRegister(party_->comm(), memory, count * sizeof(T), &window_, NCCL_WIN_COLL_SYMMETRIC),
-            "ncclCommWindowRegister", name);
+            window_, "ncclCommWindowRegister", name);
       }
     } catch (...) {
       static_cast<void>(ncclMemFree(std::exchange(data_, nullptr)));

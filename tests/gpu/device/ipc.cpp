@@ -193,9 +193,9 @@ task<> cannot_be_shared(const ipc_ranks<Backend>& ranks) {
     auto e = refused(ranks.all_reduce(shared, my::largest_magnitude{}), "32 elements, expected 64");
     EXPECT(co_await e);
   }
-  device_buffer<std::uint8_t> bytes(1040);
+  device_buffer<std::uint8_t> bytes(4112);  // enough for the blocks of 16 ranks, and then some
   auto small = co_await ranks.share(bytes.device_view().first(16));
-  auto odd = co_await ranks.share(bytes.device_view().subspan(8, 1024));
+  auto odd = co_await ranks.share(bytes.device_view().subspan(8, 4096));
   auto whole = co_await ranks.share(plain);
   auto f =
       refused(quantised_all_reduce(ranks, whole, small, sum{}), "a buffer of wire has 16 bytes, expected at least");

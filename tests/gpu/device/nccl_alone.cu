@@ -253,6 +253,44 @@ void deadlines() {
       errc::cancelled, [&] { (void)third.barrier(); }, "abort() was called"));
 }
 
+// NCCL waits for the graphs that hold its calls, even to abort. A communicator that goes before its graph does not wait for
+// ever.
+void goes_before_its_graph() {
+  cohort::memory_store meeting;
+  cohort::nccl_options o;
+  o.on_device = cohort::device{0};
+  o.timeout = 500ms;
+  const cohort::stream s;
+  device_buffer<float> a(64);
+  device_buffer<float> b(64);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  std::chrono::steady_clock::time_point begin;
+  {
+    const auto world = cohort::connect<nccl>(meeting, 0, 1, o);
+    const cohort::on here{s};
+    const auto both = [&](const communicator<nccl>& g) {
+      (void)g.send(a, cohort::to{0}, here);
+      (void)g.recv(b, cohort::from{0}, here);
+    };
+    (void)world.group(both, here);
+    s.synchronize();
+    cohort::detail::check_cuda(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+    (void)world.group(both, here);
+    cohort::detail::check_cuda(cudaStreamEndCapture(s.get(), &graph), "cudaStreamEndCapture");
+    cohort::detail::check_cuda(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
+    cohort::detail::check_cuda(cudaGraphLaunch(ready, s.get()), "cudaGraphLaunch");
+    s.synchronize();
+    begin = std::chrono::steady_clock::now();
+  }
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT(took < 5s);
+  std::printf("a communicator that went before its graph took %.0f ms\n",
+              std::chrono::duration<double, std::milli>(took).count());
+  static_cast<void>(cudaGraphExecDestroy(ready));
+  static_cast<void>(cudaGraphDestroy(graph));
+}
+
 void refused(communicator<nccl>& world) {
   device_buffer<float> v(6);
   std::vector<float> host(6);
@@ -287,6 +325,10 @@ void refused(communicator<nccl>& world) {
   EXPECT(throws(
       errc::invalid_argument, [&] { (void)world.batch(cohort::receiving(v, cohort::from{1})); },
       "source 1: expected 0..0"));
+  const auto divided = [&](const communicator<nccl>& g) { (void)g.split(cohort::color{0}); };
+  EXPECT(throws(
+      errc::invalid_argument, [&] { (void)world.duplicate().group(divided); }, "split on", "within group()",
+      "outside of the group"));
   const std::vector<device_span<float>> two{v.device_view(), v.device_view()};
   EXPECT(throws(
       errc::invalid_argument, [&] { (void)world.all_gather(v, two); }, "out has 2 buffers, expected 1"));
@@ -332,5 +374,6 @@ int main() {
     smaller_ones(world);
   }
   deadlines();
+  goes_before_its_graph();
   return conclude("device/nccl_alone");
 }

@@ -2,6 +2,7 @@
 // Bodies of detail/inbox.hpp.
 #pragma once
 
+#include <cohort/detail/close_watch.hpp>
 #include <cohort/detail/inbox.hpp>
 
 #include <algorithm>
@@ -33,7 +34,49 @@ COHORT_DECL bool inbox::run() {
   return !now.empty();
 }
 
+COHORT_DECL bool inbox::look() {
+  if (has_mail() || !has_watched_.load(std::memory_order_relaxed)) return has_mail();
+  std::vector<std::shared_ptr<sleeper>> now;
+  {
+    const std::lock_guard lock(mutex_);
+    now = watched_;
+  }
+  for (const std::shared_ptr<sleeper>& each : now) each->look();
+  return has_mail();
+}
+
+COHORT_DECL void inbox::watch(std::shared_ptr<sleeper> what) {
+  const std::lock_guard lock(mutex_);
+  watched_.push_back(std::move(what));
+  watched_since_ = std::chrono::steady_clock::now();
+  has_watched_.store(true, std::memory_order_relaxed);
+}
+
+COHORT_DECL void inbox::unwatch(const sleeper& what) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(watched_, [&](const auto& each) { return each.get() == &what; });
+  has_watched_.store(!watched_.empty(), std::memory_order_relaxed);
+}
+
+COHORT_DECL void inbox::watch_closely() {
+  std::vector<std::shared_ptr<sleeper>> now;
+  std::chrono::steady_clock::time_point since;
+  {
+    const std::lock_guard lock(mutex_);
+    now = watched_;
+    since = watched_since_;
+  }
+  if (now.empty()) return;
+  for (const auto& each : now) each->attend(1);
+  static_cast<void>(detail::watch_closely(since, [&] {
+    for (const auto& each : now) each->look();
+    return has_mail();
+  }));
+  for (const auto& each : now) each->attend(-1);
+}
+
 COHORT_DECL void inbox::sleep(std::chrono::milliseconds most) {
+  watch_closely();
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, most, [this] { return !mail_.empty(); });
 }

@@ -49,7 +49,7 @@ COHORT_DECL std::shared_ptr<inbox>& wait_scope::thread_inbox() noexcept {
 
 COHORT_DECL bool wait_scope::run(inbox& mail) { return mail.run(); }
 
-COHORT_DECL bool wait_scope::has_mail(const inbox& mail) noexcept { return mail.has_mail(); }
+COHORT_DECL bool wait_scope::look(inbox& mail) { return mail.look(); }
 
 COHORT_DECL bool wait_scope::turn_all() {
   bool moved = false;
