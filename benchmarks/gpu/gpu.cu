@@ -20,6 +20,7 @@
 #include <cohort/task.hpp>
 
 #include "../../tests/gpu/spin.cuh"
+#include "allocations.hpp"
 
 #include <cub/device/device_for.cuh>
 
@@ -27,6 +28,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -261,10 +263,11 @@ void optimiser() {
   print("separate passes over fused", separate / fused, "times");
 }
 
-cohort::communicator<cohort::nccl> alone() {
+cohort::communicator<cohort::nccl> alone(bool blocking = false) {
   cohort::memory_store meeting;
   cohort::nccl_options o;
   o.on_device = cohort::device{0};
+  o.blocking = blocking;
   return cohort::connect<cohort::nccl>(meeting, 0, 1, o);
 }
 
@@ -281,16 +284,13 @@ ncclComm_t raw_alone(int blocking) {
   return comm;
 }
 
-void wrapper() {
-  auto world = alone();
+/// A call beside NCCL's own, in the same kind of communicator.
+void wrapper_of(bool blocking) {
+  const std::string kind = blocking ? ", blocking" : ", not blocking";
+  auto world = alone(blocking);
   const cohort::stream s;
   const cohort::on here{s};
   device_buffer<float> a(1024), b(1024);
-  const auto av = a.device_view();
-  print("a call in place in a world of one, no NCCL",
-        host_nanoseconds(
-            s.get(), [&] { (void)world.all_reduce(av, cohort::sum{}, here); }, 10000, 50),
-        "ns");
   const auto by_cohort = [&] {
     (void)world.group(
         [&](const auto& g) {
@@ -299,29 +299,52 @@ void wrapper() {
         },
         here);
   };
-  const ncclComm_t raw[2] = {raw_alone(0), raw_alone(1)};
-  const auto by_nccl = [&](ncclComm_t comm) {
+  const ncclComm_t raw = raw_alone(blocking ? 1 : 0);
+  const auto by_nccl = [&] {
     ncclGroupStart();
-    ncclSend(a.data(), 4096, ncclInt8, 0, comm, s.get());
-    ncclRecv(b.data(), 4096, ncclInt8, 0, comm, s.get());
-    for (ncclResult_t code = ncclGroupEnd(); code == ncclInProgress; ncclCommGetAsyncError(comm, &code)) sched_yield();
+    ncclSend(a.data(), 4096, ncclInt8, 0, raw, s.get());
+    ncclRecv(b.data(), 4096, ncclInt8, 0, raw, s.get());
+    for (ncclResult_t code = ncclGroupEnd(); code == ncclInProgress; ncclCommGetAsyncError(raw, &code)) sched_yield();
   };
   by_cohort();
-  by_nccl(raw[0]);
-  by_nccl(raw[1]);
+  by_nccl();
   s.synchronize();
-  std::vector<double> cohorts, not_blocking, blocking;
-  for (int i = 0; i < 9; ++i) {  // in turn, so that what drifts drifts for all
-    not_blocking.push_back(host_nanoseconds(s.get(), [&] { by_nccl(raw[0]); }, 50, 20));
+  std::vector<double> cohorts, nccls, more;
+  const int rounds = blocking ? 101 : 21;
+  for (int i = 0; i < rounds; ++i) {  // in turn, so that what drifts drifts for both
+    nccls.push_back(host_nanoseconds(s.get(), by_nccl, 50, 20));
     cohorts.push_back(host_nanoseconds(s.get(), by_cohort, 50, 20));
-    blocking.push_back(host_nanoseconds(s.get(), [&] { by_nccl(raw[1]); }, 50, 20));
+    more.push_back((cohorts.back() - nccls.back()) / 3);
   }
-  print("a group of a send and a receive, NCCL's own, not blocking", median(not_blocking), "ns");
-  print("a group of a send and a receive, NCCL's own, blocking", median(blocking), "ns");
-  print("a group of a send and a receive, cohort", median(cohorts), "ns");
-  print("what cohort adds to these three calls", median(cohorts) - median(not_blocking), "ns");
-  print("what cohort adds to these three calls, blocking", median(cohorts) - median(blocking), "ns");
-  for (const ncclComm_t comm : raw) static_cast<void>(ncclCommAbort(comm));
+  print("a group of a send and a receive, NCCL's own" + kind, median(nccls), "ns");
+  print("a group of a send and a receive, cohort" + kind, median(cohorts), "ns");
+  print("what cohort adds to each of the three calls" + kind, median(more), "ns");
+  std::sort(more.begin(), more.end());
+  print("  quartiles" + kind, more[more.size() / 4], "ns");
+  print("  quartiles" + kind, more[more.size() * 3 / 4], "ns");
+  const long before = gpu_benchmark::allocations();
+  for (int i = 0; i < 100; ++i) by_nccl();
+  const long between = gpu_benchmark::allocations();
+  for (int i = 0; i < 100; ++i) by_cohort();
+  const long after = gpu_benchmark::allocations();
+  print("allocations in 100 groups, NCCL's own" + kind, static_cast<double>(between - before), "");
+  print("allocations in 100 groups, cohort" + kind, static_cast<double>(after - between), "");
+  s.synchronize();
+  static_cast<void>(ncclCommAbort(raw));
+}
+
+void wrapper() {
+  {
+    auto world = alone();
+    const cohort::stream s;
+    device_buffer<float> a(1024);
+    const auto av = a.device_view();
+    const cohort::on here{s};
+    const auto call = [&] { (void)world.all_reduce(av, cohort::sum{}, here); };
+    print("a call in place in a world of one, no NCCL", host_nanoseconds(s.get(), call, 10000, 50), "ns");
+  }
+  wrapper_of(false);
+  wrapper_of(true);
 }
 
 /// A thread that notes when the last write of a stream's kernel is seen on the host: as early as anybody there can know.
@@ -429,7 +452,7 @@ void await() {
 }
 
 void graph() {
-  auto world = alone();
+  auto world = alone(true);  // the quicker of the two where it is eager
   const cohort::stream s;
   const cohort::on here{s};
   device_buffer<float> a(1 << 16), b(1 << 16);

@@ -229,6 +229,10 @@ struct ncclComm {
   std::uint64_t divisions = 0;
   std::atomic<ncclResult_t> noticed{ncclSuccess};
   std::function<bool()> unfinished{};  // what was begun and goes on: true once it is done
+  bool blocks = false;
+  bool shares = false;     // its flags with those that are made of it
+  bool connected = false;  // the first call of one that blocks waits for the other ranks
+  std::vector<std::pair<std::shared_ptr<clique>, int>> family{};
 
   ncclComm(std::shared_ptr<clique> with, int r)
       : all(std::move(with)),
@@ -241,29 +245,34 @@ struct ncclComm {
     const std::uint64_t number = rounds++;
     const auto with = all;
     const int me = rank;
-    return enqueue({s, false,
-                    [=] {
-                      const std::lock_guard lock(with->mutex);
-                      with->rounds[number].parts.emplace(me, mine);
-                      with->changed.notify_all();
-                    },
-                    [=] {
-                      std::unique_lock lock(with->mutex);
-                      clique::round& now = with->rounds[number];
-                      const auto all_here = [&] { return static_cast<int>(now.parts.size()) == with->size; };
-                      if (!with->wait(lock, me, all_here)) return;
-                      for (const auto& [r, p] : now.parts) {
-                        if (p.agreed() != mine.agreed()) misused("ranks have called different collectives");
-                      }
-                      const auto factor = with->factors.find(mine.op);
-                      const bytes result =
-                          result_of(now.parts, me, factor == with->factors.end() ? 1.0 : factor->second);
-                      ++now.computed;
-                      with->changed.notify_all();
-                      // Nobody writes before everybody has read: outputs may be inputs.
-                      if (!with->wait(lock, me, [&] { return now.computed == with->size; })) return;
-                      if (!result.empty()) std::memcpy(mine.out, result.data(), result.size());
-                    }});
+    const ncclResult_t taken =
+        enqueue({s, false,
+                 [=] {
+                   const std::lock_guard lock(with->mutex);
+                   with->rounds[number].parts.emplace(me, mine);
+                   with->changed.notify_all();
+                 },
+                 [=] {
+                   std::unique_lock lock(with->mutex);
+                   clique::round& now = with->rounds[number];
+                   const auto all_here = [&] { return static_cast<int>(now.parts.size()) == with->size; };
+                   if (!with->wait(lock, me, all_here)) return;
+                   for (const auto& [r, p] : now.parts) {
+                     if (p.agreed() != mine.agreed()) misused("ranks have called different collectives");
+                   }
+                   const auto factor = with->factors.find(mine.op);
+                   const bytes result = result_of(now.parts, me, factor == with->factors.end() ? 1.0 : factor->second);
+                   ++now.computed;
+                   with->changed.notify_all();
+                   // Nobody writes before everybody has read: outputs may be inputs.
+                   if (!with->wait(lock, me, [&] { return now.computed == with->size; })) return;
+                   if (!result.empty()) std::memcpy(mine.out, result.data(), result.size());
+                 }});
+    if (!blocks || connected || depth > 0) return taken;
+    std::unique_lock lock(with->mutex);
+    const auto all_here = [&] { return static_cast<int>(with->rounds[number].parts.size()) == with->size; };
+    connected = with->wait(lock, me, all_here);
+    return connected ? taken : ncclInternalError;
   }
 };
 
@@ -294,6 +303,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int n, ncclUniqueId id, in
   if (!with) with = std::make_shared<clique>(n);
   ++come;
   *comm = new ncclComm(with, rank);
+  (*comm)->shares = config->splitShare == 1;
   return ncclInProgress;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* code) {
@@ -313,25 +323,30 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* r) { return *r = comm-
 ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return delete comm, ncclSuccess; }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  {
-    const std::lock_guard lock(comm->all->mutex);
-    comm->all->aborted[static_cast<std::size_t>(comm->rank)] = true;
-    comm->all->changed.notify_all();
+  comm->family.emplace_back(comm->all, comm->rank);
+  for (const auto& [with, rank] : comm->family) {
+    const std::lock_guard lock(with->mutex);
+    with->aborted[static_cast<std::size_t>(rank)] = true;
+    with->changed.notify_all();
   }
   return delete comm, ncclSuccess;
 }
 
 // As NCCL's, they answer ncclSuccess while they go on: the communicator that they are made of is in progress until they are
 // done, takes no other call, and only then is there something at `made`.
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t*) {
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
   if (comm->unfinished) return ncclInvalidArgument;
   const auto with = comm->all;
   const std::uint64_t number = comm->divisions++;
   const int me = comm->rank;
+  const bool blocks = config->blocking == 1;
+  const bool shares = config->splitShare == 1;
+  if (blocks && !comm->shares) misused("nobody could end the calls of a communicator that blocks");
   *made = nullptr;
   {
     const std::lock_guard lock(with->mutex);
     with->divisions[number].asked[me] = {color, key};
+    with->changed.notify_all();
   }
   comm->unfinished = [=] {
     const std::lock_guard lock(with->mutex);
@@ -347,21 +362,32 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
     if (!group) group = std::make_shared<clique>(static_cast<int>(mine.size()));
     const auto at = std::find_if(mine.begin(), mine.end(), [&](const auto& m) { return m.second == me; });
     *made = new ncclComm(group, static_cast<int>(at - mine.begin()));
+    (*made)->blocks = blocks;
+    (*made)->shares = shares;
+    if (comm->shares) comm->family.emplace_back(group, (*made)->rank);
     return true;
   };
+  if (!comm->blocks) return ncclSuccess;
+  std::unique_lock lock(with->mutex);
+  const auto all_here = [&] { return static_cast<int>(with->divisions[number].asked.size()) == with->size; };
+  if (!with->wait(lock, me, all_here)) return ncclInternalError;
+  lock.unlock();
+  comm->unfinished();
+  comm->unfinished = nullptr;
   return ncclSuccess;
 }
-ncclResult_t ncclCommShrink(ncclComm_t comm, int* lost, int count, ncclComm_t* made, ncclConfig_t*, int) {
+ncclResult_t ncclCommShrink(ncclComm_t comm, int* lost, int count, ncclComm_t* made, ncclConfig_t* config, int) {
   if (comm->unfinished) return ncclInvalidArgument;
   const auto with = comm->all;
   const std::uint64_t number = comm->divisions++;
   const auto before = static_cast<int>(std::count_if(lost, lost + count, [&](int r) { return r < comm->rank; }));
   *made = nullptr;
-  comm->unfinished = [=, rank = comm->rank] {
+  comm->unfinished = [=, rank = comm->rank, shares = config->splitShare == 1] {
     const std::lock_guard lock(with->mutex);
     auto& group = with->divisions[number].made[0];
     if (!group) group = std::make_shared<clique>(with->size - count);
     *made = new ncclComm(group, rank - before);
+    (*made)->shares = shares;
     return true;
   };
   return ncclSuccess;

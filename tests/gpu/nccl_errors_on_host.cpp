@@ -184,6 +184,44 @@ void subgroup_without_one(communicator<nccl>& world, on here, std::latch& told) 
   told.count_down();
 }
 
+// A rank that does not come where NCCL's calls block: they are ended from another thread, and say so on their own.
+void call_without_one(communicator<nccl>& world, on here, std::latch& told) {
+  if (world.rank() == 1) return told.wait();
+  device_buffer<float> v(100);
+  CHECK(throws(
+      errc::timed_out, [&] { (void)world.all_reduce(v, sum{}, here); },
+      "all_reduce on 'world', rank " + std::to_string(world.rank()) + " of 3", "ncclAllReduce was ended",
+      "a rank has not made this call"));
+  CHECK(world.failed());
+  CHECK(throws(
+      errc::timed_out, [&] { (void)world.barrier(here); }, "barrier on 'world'", "first cause",
+      "a rank has not made this call"));
+  told.count_down();
+}
+void split_without_one(communicator<nccl>& world, on here, std::latch& told) {
+  if (world.rank() == 1) return told.wait();
+  CHECK(throws(
+      errc::timed_out, [&] { (void)world.split(color{0}); },
+      "split on 'world', rank " + std::to_string(world.rank()) + " of 3", "ncclCommSplit was ended"));
+  CHECK(world.failed());
+  (void)here;
+  told.count_down();
+}
+// A deadline that passes while this rank is in a call that does not come back.
+void awaited_without_one(communicator<nccl>& world, on here, std::latch& told) {
+  if (world.rank() == 1) return told.wait();
+  device_buffer<float> v(100);
+  std::latch released(1);
+  gpu_test::enqueue_on_host(here.stream, [&] { released.wait(); });
+  const auto late = on_host(world.enqueued(here), timeout{50ms});
+  CHECK(throws(
+      errc::timed_out, [&] { (void)world.all_reduce(v, sum{}, here); }, "ncclAllReduce was ended", "after 50 ms"));
+  CHECK(throws(
+      errc::timed_out, [&] { late.wait(); }, "enqueued on rank " + std::to_string(world.rank()), "after 50 ms"));
+  released.count_down();
+  told.count_down();
+}
+
 void aborted(communicator<nccl>& world, on here) {
   world.abort();
   CHECK(throws(
@@ -205,6 +243,15 @@ int main() {
   gpu_test::on_ranks(3, [&](communicator<nccl>& world, on here) { subgroup_without_one(world, here, alone); });
   std::barrier<> all(3);
   gpu_test::on_ranks(3, [&](communicator<nccl>& world, on here) { subgroups(world, here, all); });
+  std::latch call(2);
+  gpu_test::on_ranks(
+      3, [&](communicator<nccl>& world, on here) { call_without_one(world, here, call); }, true, 300ms);
+  std::latch division(2);
+  gpu_test::on_ranks(
+      3, [&](communicator<nccl>& world, on here) { split_without_one(world, here, division); }, true, 300ms);
+  std::latch awaited(2);
+  gpu_test::on_ranks(
+      3, [&](communicator<nccl>& world, on here) { awaited_without_one(world, here, awaited); }, true);
   gpu_test::on_ranks(2, captured);
   gpu_test::on_ranks(2, thrown_in_group);
   gpu_test::on_ranks(2, aborted);

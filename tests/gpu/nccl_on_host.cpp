@@ -397,7 +397,10 @@ task<> everything(const communicator<nccl>& world, on here) {
 int main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   for (const int n : {1, 2, 3, 4, 5}) {
-    gpu_test::on_ranks(n, [](communicator<nccl>& world, on here) { sync_wait(everything(world, here)); });
+    for (const bool blocking : {false, true}) {
+      gpu_test::on_ranks(
+          n, [](communicator<nccl>& world, on here) { sync_wait(everything(world, here)); }, blocking);
+    }
   }
   return gpu_test::conclude("nccl_on_host");
 }

@@ -62,8 +62,10 @@ struct place {
   }
 };
 
-/// Connects n ranks and gives each the thread that calls `body`; an exception that leaves it is a failure.
-inline void on_ranks(int n, const std::function<void(cohort::communicator<cohort::nccl>&, cohort::on)>& body) {
+/// Connects n ranks and gives each the thread that calls `body`; an exception that leaves it is a failure. `blocking` and
+/// `longest` as in nccl_options.
+inline void on_ranks(int n, const std::function<void(cohort::communicator<cohort::nccl>&, cohort::on)>& body,
+                     bool blocking = false, std::chrono::milliseconds longest = std::chrono::seconds{60}) {
   set_host_devices(n);
   cohort::memory_store meeting;
   std::vector<std::thread> ranks;
@@ -73,7 +75,8 @@ inline void on_ranks(int n, const std::function<void(cohort::communicator<cohort
       const cohort::device_scope here(cohort::device{r});
       cohort::nccl_options o;
       o.on_device = cohort::device{r};
-      o.timeout = std::chrono::seconds{60};
+      o.timeout = longest;
+      o.blocking = blocking;
       try {
         auto world = cohort::connect<cohort::nccl>(mine, r, n, o);
         const cohort::stream s;

@@ -112,7 +112,7 @@ build() {  # PART
     example) "${nvcc[@]}" examples/30_gpu_custom_functor.cu -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
     training) "${nvcc[@]}" examples/gpu_data_parallel_training.cu examples/training/*.cpp -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
     fold_on_host) "${nvcc[@]}" tests/gpu/fold_on_host.cu -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
-    benchmark) "${nvcc[@]}" benchmarks/gpu/gpu.cu -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
+    benchmark) "${nvcc[@]}" benchmarks/gpu/gpu.cu benchmarks/gpu/allocations.cpp -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
     *) "${nvcc[@]}" "tests/gpu/device/$1.cu" -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
   esac
 }

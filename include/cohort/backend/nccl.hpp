@@ -103,7 +103,7 @@ class [[nodiscard]] communicator<nccl> : public detail::nccl_message_calls<commu
   }
   [[nodiscard]] std::chrono::nanoseconds timeout_after() const {
     front_.require_member("timeout_after");
-    return front_.party()->timeout;
+    return front_.party()->timeout.load();
   }
 
   /// For loops that are written for every backend: the device moves what is in flight by itself.

@@ -11,11 +11,10 @@
 #include <cohort/gpu/fold_element.cuh>
 #include <cohort/gpu/launch_fold.hpp>
 
-#include <cub/device/device_transform.cuh>
-
-#include <cuda/std/tuple>
+#include <cub/device/device_for.cuh>
 
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 namespace cohort::detail {
@@ -98,27 +97,42 @@ struct fold_from_at {
   }
 };
 
-template <class T, class Op, std::size_t... R>
-[[nodiscard]] cudaError_t transform_ranks(const fold_sources<T>& from, T* out, std::size_t vectors,
-                                          const fold_arithmetic<T, Op>& how, cudaStream_t s,
-                                          std::index_sequence<R...>) {
-  using V = fold_vector<T>;
-  return cub::DeviceTransform::Transform(
-      ::cuda::std::make_tuple(reinterpret_cast<const V*>(from.at(static_cast<int>(R)))...), reinterpret_cast<V*>(out),
-      static_cast<long long>(vectors), fold_lanes<T, Op>{how}, s);
-}
+/// The vectors at an index, of as many ranks as are named: what CUB copies into every thread is then no array to index.
+template <class T, class Op, int Ranks>
+struct fold_named_at {
+  fold_lanes<T, Op> how;
+  const fold_vector<T>* in[Ranks];
+  fold_vector<T>* out;
 
+  fold_named_at(const fold_arithmetic<T, Op>& with, const fold_sources<T>& from, T* to)
+      : how{with}, out(reinterpret_cast<fold_vector<T>*>(to)) {
+    for (int r = 0; r < Ranks; ++r) in[r] = reinterpret_cast<const fold_vector<T>*>(from.at(r));
+  }
+  COHORT_HOST_DEVICE void operator()(std::size_t i) const { combine(i, std::make_index_sequence<Ranks>{}); }
+
+ private:
+  template <std::size_t... R>
+  COHORT_HOST_DEVICE void combine(std::size_t i, std::index_sequence<R...>) const {
+    const fold_vector<T> mine[Ranks] = {in[R][i]...};
+    out[i] = how(mine[R]...);
+  }
+};
+
+/// The result for `vectors` vectors, which all operands have at aligned addresses.
 template <class T, class Op>
 [[nodiscard]] cudaError_t fold_vectors(const fold_sources<T>& from, T* out, std::size_t vectors,
                                        const fold_arithmetic<T, Op>& how, cudaStream_t s) {
+  const auto of = [&](auto ranks) {
+    return cub::DeviceFor::Bulk(vectors, fold_named_at<T, Op, decltype(ranks)::value>(how, from, out), s);
+  };
   switch (from.ranks) {
-    case 2: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<2>{});
-    case 3: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<3>{});
-    case 4: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<4>{});
-    case 5: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<5>{});
-    case 6: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<6>{});
-    case 7: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<7>{});
-    case 8: return transform_ranks(from, out, vectors, how, s, std::make_index_sequence<8>{});
+    case 2: return of(std::integral_constant<int, 2>{});
+    case 3: return of(std::integral_constant<int, 3>{});
+    case 4: return of(std::integral_constant<int, 4>{});
+    case 5: return of(std::integral_constant<int, 5>{});
+    case 6: return of(std::integral_constant<int, 6>{});
+    case 7: return of(std::integral_constant<int, 7>{});
+    case 8: return of(std::integral_constant<int, 8>{});
     default: return for_each_index(vectors, fold_vector_at<T, Op>{how, from, out}, s);
   }
 }

@@ -22,6 +22,8 @@ class guardian {
   [[nodiscard]] virtual bool begin_abort(std::exception_ptr why) noexcept = 0;
   /// Ends it. The same thread; may wait for the device.
   virtual void finish_abort() noexcept = 0;
+  /// For those that asked the poller to be overseen: some times a second, on the poller's thread.
+  virtual void oversee() noexcept {}
 };
 
 }  // namespace cohort::detail

@@ -72,9 +72,7 @@ class milestone final : public pending {
 
   // --- the poller
   /// Whether somebody looks at the flag who is quicker.
-  [[nodiscard]] bool attended() const noexcept {
-    return raised_flag && attending_.load(std::memory_order_relaxed) > 0;
-  }
+  [[nodiscard]] bool attended() const noexcept { return raised_flag && attending_.load(std::memory_order_relaxed) > 0; }
   void finish(const std::exception_ptr& why) {
     end([&] { failure_ = why; });
   }

@@ -46,6 +46,11 @@ class poller_core {
     has_new_.store(true, std::memory_order_release);
     changed_.notify_one();
   }
+  void oversee(std::weak_ptr<guardian> whom) {
+    const std::lock_guard lock(mutex_);
+    overseen_.push_back(std::move(whom));
+    changed_.notify_one();
+  }
   [[nodiscard]] std::string way() {
     const std::lock_guard lock(mutex_);
     return writer_.available() ? "flags" : "events, because " + writer_.missing();
@@ -79,6 +84,7 @@ class poller_core {
   static constexpr std::chrono::microseconds yielding{2000};
   static constexpr std::chrono::microseconds nap{50};
   static constexpr std::chrono::milliseconds inquiry{1};
+  static constexpr std::chrono::milliseconds oversight{100};
 
   void arm(milestone& m) {
     if (writer_.available()) {
@@ -100,10 +106,11 @@ class poller_core {
     std::vector<std::shared_ptr<milestone>> waiting;
     auto last_event = clock::now();
     auto last_inquiry = last_event;
+    auto last_oversight = last_event;
     for (;;) {
       if (has_new_.load(std::memory_order_acquire) || waiting.empty()) {
         std::unique_lock lock(mutex_);
-        if (waiting.empty()) changed_.wait(lock, [this] { return ending_ || !new_.empty(); });
+        if (waiting.empty()) wait_for_news(lock);
         if (new_.empty() && ending_) return;
         for (auto& m : new_) waiting.push_back(std::move(m));
         new_.clear();
@@ -112,6 +119,10 @@ class poller_core {
       }
       bool moved = look(waiting);
       const auto now = clock::now();
+      if (now - last_oversight >= oversight) {
+        last_oversight = now;
+        oversee_all();
+      }
       if (now - last_inquiry >= inquiry) {
         last_inquiry = now;
         moved = ask(waiting, now, own) || moved;
@@ -121,6 +132,23 @@ class poller_core {
       else if (now - last_event > yielding) std::this_thread::sleep_for(nap);
       else if (now - last_event > spinning) ::sched_yield();
       if (ending()) return abandon(waiting);
+    }
+  }
+
+  void wait_for_news(std::unique_lock<std::mutex>& lock) {
+    const auto news = [this] { return ending_ || !new_.empty(); };
+    if (overseen_.empty()) changed_.wait(lock, [&] { return news() || !overseen_.empty(); });
+    else changed_.wait_for(lock, oversight, news);
+  }
+  void oversee_all() {
+    std::vector<std::shared_ptr<guardian>> now;
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(overseen_, [](const auto& each) { return each.expired(); });
+      for (const auto& each : overseen_) now.push_back(each.lock());
+    }
+    for (const auto& each : now) {
+      if (each) each->oversee();
     }
   }
 
@@ -243,6 +271,7 @@ class poller_core {
   bool ending_ = false;
   std::atomic<bool> has_new_{false};
   std::vector<std::shared_ptr<milestone>> new_{};
+  std::vector<std::weak_ptr<guardian>> overseen_{};
   flag_writer writer_{};
   flag_ring flags_{};
   event_pool events_{};
@@ -267,13 +296,22 @@ class poller {
   /// Errors: what CUDA says
   void follow(const std::shared_ptr<milestone>& m) {
     core_->follow(m);
-    if (!thread_.joinable()) thread_ = std::thread([core = core_] { core->run(); });
+    begin();
+  }
+  /// Calls its oversee() from now on, for as long as it is there.
+  void oversee(std::weak_ptr<guardian> whom) {
+    core_->oversee(std::move(whom));
+    begin();
   }
 
   /// How completion is seen here: "flags", or "events, because ...".
   [[nodiscard]] std::string way() const { return core_->way(); }
 
  private:
+  void begin() {
+    if (!thread_.joinable()) thread_ = std::thread([core = core_] { core->run(); });
+  }
+
   std::shared_ptr<poller_core> core_;
   std::thread thread_{};
 };

@@ -49,6 +49,11 @@ struct on {
 
 namespace detail {
 
+/// Whether a stream is one of those that every device has one of.
+[[nodiscard]] inline bool is_default_stream(cudaStream_t s) noexcept {
+  return s == nullptr || s == cudaStreamLegacy || s == cudaStreamPerThread;
+}
+
 /// Whether what is enqueued now becomes a node of a graph instead of being carried out.
 [[nodiscard]] inline bool is_capturing(cudaStream_t s) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

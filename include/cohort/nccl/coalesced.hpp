@@ -33,7 +33,7 @@ class nccl_group_calls {
                   "cohort: the body of group() returns nothing: it must not be a coroutine, because a group of NCCL's "
                   "belongs to the thread that opened it");
     constexpr const char* name = "group";
-    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t) {
+    return calls().start_by_nccl(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t) {
       in_nccl_group(p, name, [&] { body(static_cast<const Communicator&>(*this)); });
     });
   }

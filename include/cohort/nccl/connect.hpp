@@ -26,6 +26,9 @@ struct nccl_options {
   std::optional<int> local_rank{};    ///< default: LOCAL_RANK and the like, as the launcher says
   std::chrono::nanoseconds timeout = std::chrono::minutes{5};  ///< for the meeting, and for on_host()
   std::string name = "world";                                  ///< that errors use
+  /// NCCL's calls on this thread rather than on one that NCCL starts for each: a call that is not in a graph takes a
+  /// fifth of the host's time. For a second communicator below, which ends those that take longer than the timeout.
+  bool blocking = false;
 
   // A constructor, because g++ 12 destroys a temporary aggregate twice in a co_await expression.
   nccl_options() = default;
@@ -68,13 +71,14 @@ namespace detail {
   check_introductions(all, rank);
   const int mine = all[static_cast<std::size_t>(rank)].device;
   const device_scope here(device{mine});
-  nccl_handle made = nccl_handle::create(static_cast<int>(all.size()), all[0].id, rank, nccl_handle::config(),
-                                         deadline_after(o.timeout));
+  nccl_handle made =
+      nccl_handle::create(static_cast<int>(all.size()), all[0].id, rank, o.blocking, deadline_after(o.timeout));
   std::vector<int> members(all.size());
   std::iota(members.begin(), members.end(), 0);
   auto party = std::make_shared<nccl_party>(std::move(made), rank, static_cast<int>(all.size()), mine, o.name,
                                             std::move(members));
   party->timeout = o.timeout;
+  if (o.blocking) party->watch().oversee(party);
   return communicator<nccl>(std::move(party));
 }
 

@@ -108,16 +108,17 @@ class nccl_front {
   template <class Enqueue>
   stream_ordered start(const char* operation, const device_options& o, const Enqueue& enqueue) const {
     require_member(operation);
-    nccl_party& p = *party_;
-    const nccl_entry inside(p, operation);
-    const device_scope here(device{p.device_index()});
-    const profile_range range(operation);
-    const cudaStream_t s = o.stream.value_or(p.stream);
-    p.count_call();
-    enqueue(p, s);
-    stream_ordered op(party_, s, operation);
-    if (o.timeout > std::chrono::nanoseconds::zero()) watch(op, o.timeout);
-    return op;
+    const device_scope here(device{party_->device_index()});
+    return carry_out(operation, o, enqueue);
+  }
+  /// The same; where `nccl` carries it out alone, with no need for the device to be current: it sees to that itself.
+  template <class Enqueue>
+  stream_ordered start_by_nccl(const char* operation, const device_options& o, const Enqueue& enqueue,
+                               bool nccl = true) const {
+    require_member(operation);
+    // The default streams are those of the device that is current.
+    if (!nccl || is_default_stream(o.stream.value_or(party_->stream))) return start(operation, o, enqueue);
+    return carry_out(operation, o, enqueue);
   }
 
   void require_member(const char* operation) const {
@@ -178,6 +179,18 @@ class nccl_front {
   }
 
  private:
+  template <class Enqueue>
+  stream_ordered carry_out(const char* operation, const device_options& o, const Enqueue& enqueue) const {
+    nccl_party& p = *party_;
+    const nccl_entry inside(p, operation);
+    const profile_range range(operation);
+    const cudaStream_t s = o.stream.value_or(p.stream);
+    p.count_call();
+    enqueue(p, s);
+    stream_ordered op(party_, s, operation);
+    if (o.timeout > std::chrono::nanoseconds::zero()) watch(op, o.timeout);
+    return op;
+  }
   void watch(const stream_ordered& op, std::chrono::nanoseconds allowed) const {
     refuse_while_capturing(op, "timeout{}");
     party_->watch().follow(milestone_of(op, allowed));

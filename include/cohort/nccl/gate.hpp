@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include <sched.h>
 
@@ -14,14 +15,13 @@ class call_gate {
   /// Result: false if another thread is inside
   [[nodiscard]] bool enter() noexcept {
     const void* const me = this_thread();
-    for (;;) {
+    while (inside_.load(std::memory_order_relaxed) != me) {
       const void* now = nullptr;
       if (inside_.compare_exchange_strong(now, me, std::memory_order_acquire)) break;
-      if (now == me) break;
       if (now != &inside_) return false;
       ::sched_yield();  // aborting takes a moment
     }
-    ++depth_;
+    if (++depth_ == 1) entries_.store(entries_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return true;
   }
   void leave() noexcept {
@@ -35,6 +35,12 @@ class call_gate {
   }
   void leave_after_abort() noexcept { inside_.store(nullptr, std::memory_order_release); }
 
+  /// The number of the call that a thread of the user's is in, from 1; 0 for none. Any thread.
+  [[nodiscard]] std::uint64_t call_inside() const noexcept {
+    const void* const now = inside_.load(std::memory_order_acquire);
+    return now == nullptr || now == &inside_ ? 0 : entries_.load(std::memory_order_relaxed);
+  }
+
   [[nodiscard]] bool is_inside() const noexcept { return inside_.load(std::memory_order_relaxed) == this_thread(); }
 
  private:
@@ -44,6 +50,7 @@ class call_gate {
   }
   std::atomic<const void*> inside_{nullptr};
   int depth_ = 0;  // of the thread inside
+  std::atomic<std::uint64_t> entries_{0};
 };
 
 }  // namespace cohort::detail

@@ -33,7 +33,7 @@ class nccl_message_calls {
   stream_ordered send(Buffer&& buffer, to destination, Options&&... options) const {
     check_device_buffer<Buffer>();
     constexpr const char* name = "send";
-    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
+    return calls().start_by_nccl(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
       const auto what = view_on_device(buffer);
       check_partner(p, name, "destination", destination.rank);
       calls().check_memory(name, "buffer", what);
@@ -62,7 +62,7 @@ class nccl_message_calls {
   stream_ordered recv(Buffer&& buffer, from source, Options&&... options) const {
     check_device_output<Buffer>();
     constexpr const char* name = "recv";
-    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
+    return calls().start_by_nccl(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
       const auto what = view_on_device(buffer);
       check_partner(p, name, "source", source.rank);
       calls().check_memory(name, "buffer", what);
@@ -182,20 +182,20 @@ class nccl_message_calls {
   }
   [[nodiscard]] device_batch start_batch(std::span<device_message> messages, const device_options& o) const {
     constexpr const char* name = "batch";
-    return {calls().start(name, o,
-                          [&](nccl_party& p, cudaStream_t s) {
-                            for (const device_message& m : messages) check_message(m);
-                            order_by_tag(messages);
-                            if (const std::string wrong = unmatched_own(messages, p.rank()); !wrong.empty()) {
-                              calls().refuse(name, wrong);
-                            }
-                            in_nccl_group(p, name, [&] {
-                              for (const device_message& m : messages) {
-                                if (m.sends) send_bytes(p, name, m.from, m.bytes, m.peer, s);
-                                else receive_bytes(p, name, m.into, m.bytes, m.peer, s);
-                              }
-                            });
-                          }),
+    return {calls().start_by_nccl(name, o,
+                                  [&](nccl_party& p, cudaStream_t s) {
+                                    for (const device_message& m : messages) check_message(m);
+                                    order_by_tag(messages);
+                                    if (const std::string wrong = unmatched_own(messages, p.rank()); !wrong.empty()) {
+                                      calls().refuse(name, wrong);
+                                    }
+                                    in_nccl_group(p, name, [&] {
+                                      for (const device_message& m : messages) {
+                                        if (m.sends) send_bytes(p, name, m.from, m.bytes, m.peer, s);
+                                        else receive_bytes(p, name, m.into, m.bytes, m.peer, s);
+                                      }
+                                    });
+                                  }),
             messages.size()};
   }
   void check_message(const device_message& m) const {

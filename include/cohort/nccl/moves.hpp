@@ -25,14 +25,15 @@ class nccl_move_calls {
   stream_ordered broadcast(Buffer&& inout, root from_rank, Options&&... options) const {
     check_device_output<Buffer>();
     constexpr const char* name = "broadcast";
-    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
+    const auto enqueue = [&](nccl_party& p, cudaStream_t s) {
       const auto all = view_on_device(inout);
       calls().check_root(name, from_rank);
       calls().check_memory(name, "inout", all);
       if (p.size() == 1 || all.empty()) return;
       p.check(ncclBroadcast(all.data(), all.data(), all.size_bytes(), nccl_bytes::type, from_rank.rank, p.comm(), s),
               "ncclBroadcast", name);
-    });
+    };
+    return calls().start_by_nccl(name, device_options_of(options...), enqueue, calls().size() > 1);
   }
   template <class Buffer, std::integral Rank, class... Options>
   stream_ordered broadcast(Buffer&&, Rank, Options&&...) const {
@@ -50,7 +51,7 @@ class nccl_move_calls {
   stream_ordered all_gather(In&& in, Out&& out, Options&&... options) const {
     using T = checked<In, Out>;
     constexpr const char* name = "all_gather";
-    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
+    const auto enqueue = [&](nccl_party& p, cudaStream_t s) {
       const device_span<const T> from = view_on_device(in);
       const device_span<T> to = view_on_device(out);
       const auto n = static_cast<std::size_t>(p.size());
@@ -62,7 +63,8 @@ class nccl_move_calls {
       if (from.empty()) return;
       p.check(ncclAllGather(from.data(), to.data(), from.size_bytes(), nccl_bytes::type, p.comm(), s), "ncclAllGather",
               name);
-    });
+    };
+    return calls().start_by_nccl(name, device_options_of(options...), enqueue, calls().size() > 1);
   }
   /// The same into a list of buffers, one for each rank.
   ///

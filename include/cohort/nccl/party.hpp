@@ -45,21 +45,36 @@ struct fold_overlap {
 };
 
 class nccl_party final : public device_party {
+  // What every call reads or writes, side by side: NCCL's own work between two calls leaves little of it in the caches.
+  nccl_handle comm_;
+  call_gate gate_{};
+  std::atomic<std::int64_t> calls_{-1};  // the poller reads it
+  std::atomic<bool> failed_{false};
+
+ public:
+  bool in_group = false;  ///< between ncclGroupStart and ncclGroupEnd
+  cudaStream_t stream = nullptr;
+
+ private:
+  int rank_;
+  int size_;
+  int device_;
+
  public:
   using clock = std::chrono::steady_clock;
 
   /// `members`: the ranks in the world of those that are in here; none where that is not known.
   nccl_party(nccl_handle comm, int rank, int size, int device_index, std::string name, std::vector<int> members)
-      : name_(std::move(name)),
-        comm_(std::move(comm)),
+      : comm_(std::move(comm)),
         rank_(rank),
         size_(size),
         device_(device_index),
+        name_(std::move(name)),
         members_(std::move(members)) {}
   ~nccl_party() override {
     // What is in flight is waited for; a rank that does not come must not hold this process at its end.
     constexpr std::chrono::seconds patience{30};
-    if (comm_ && !failed()) comm_.close(clock::now() + std::min<clock::duration>(patience, timeout));
+    if (comm_ && !failed()) comm_.close(clock::now() + std::min<clock::duration>(patience, timeout.load()));
   }
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
@@ -78,11 +93,9 @@ class nccl_party final : public device_party {
     return some;
   }
 
-  std::chrono::nanoseconds timeout = std::chrono::minutes{5};
-  cudaStream_t stream = nullptr;
+  std::atomic<std::chrono::nanoseconds> timeout{std::chrono::minutes{5}};
   std::size_t one_shot_bytes = std::size_t{1} << 20;  ///< folds up to this size a rank gather everything at once
   std::size_t chunk_bytes = std::size_t{4} << 20;     ///< of longer ones: what is exchanged with each rank at a time
-  bool in_group = false;                              ///< between ncclGroupStart and ncclGroupEnd
 
   // --- guardian: the poller's thread
   [[nodiscard]] std::exception_ptr failure() noexcept override {
@@ -94,13 +107,25 @@ class nccl_party final : public device_party {
     return make_failure(nccl_condition(code), "", nccl_sentence(code, "NCCL's own thread", nullptr));
   }
   [[nodiscard]] bool begin_abort(std::exception_ptr why) noexcept override {
-    if (!gate_.enter_to_abort()) return false;
+    braking_ = false;
+    if (!gate_.enter_to_abort() && !(braking_ = does_not_come_out())) return false;
     note_failure(std::move(why));
     return true;
   }
   void finish_abort() noexcept override {
+    if (braking_) return comm_.pull_brake();
     comm_.abort();
     gate_.leave_after_abort();
+  }
+  /// Where NCCL's calls block, one that lasts longer than the communicator's timeout is ended.
+  void oversee() noexcept override {
+    const std::uint64_t inside = gate_.call_inside();
+    const auto now = clock::now();
+    if (inside != overseen_.call) overseen_ = {inside, now};
+    if (inside == 0 || now - overseen_.since < timeout.load() || failed()) return;
+    note_failure(make_failure(errc::timed_out, "",
+                              "a call of NCCL's has not ended: a rank has not made this call, or cannot be reached"));
+    comm_.pull_brake();
   }
 
   // --- device_party
@@ -112,7 +137,7 @@ class nccl_party final : public device_party {
   [[nodiscard]] where_on_device where(const char* operation) const noexcept override {
     return {rank_, size_, device_, operation, &name_};
   }
-  [[nodiscard]] std::chrono::nanoseconds default_timeout() const noexcept override { return timeout; }
+  [[nodiscard]] std::chrono::nanoseconds default_timeout() const noexcept override { return timeout.load(); }
   /// A group made of this one shares its poller.
   void share_poller(nccl_party& other) {
     static_cast<void>(watch());
@@ -139,7 +164,7 @@ class nccl_party final : public device_party {
     d.rank = rank_;
     d.operation = operation;
     d.group = name_;
-    d.sequence = calls_;
+    d.sequence = calls_.load(std::memory_order_relaxed);
     const std::string sentence = (d.operation.empty() ? "the communicator" : d.operation) + " on '" + name_ +
                                  "', rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ", device " +
                                  std::to_string(device_) + ": " + text;
@@ -164,6 +189,7 @@ class nccl_party final : public device_party {
     if (code == ncclInProgress && in_group) return;
     if (code == ncclInProgress) code = comm_.follow(code, deadline_of_call());
     if (code == ncclSuccess) return;
+    if (failed()) throw_ended(function, operation);
     const error e = code == ncclInProgress
                         ? describe(errc::timed_out, operation,
                                    std::string(function) +
@@ -194,11 +220,12 @@ class nccl_party final : public device_party {
   /// When what is waited for now has taken too long.
   [[nodiscard]] clock::time_point deadline_of_call() const noexcept {
     const auto now = clock::now();
-    return timeout > clock::time_point::max() - now ? clock::time_point::max() : now + timeout;
+    const std::chrono::nanoseconds longest = timeout.load();
+    return longest > clock::time_point::max() - now ? clock::time_point::max() : now + longest;
   }
 
   /// The number of the call that is made now.
-  void count_call() noexcept { ++calls_; }
+  void count_call() noexcept { calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
   // --- memory
   /// At least `bytes` for what is enqueued on `s`, until the next request for the same stream.
@@ -245,6 +272,24 @@ class nccl_party final : public device_party {
   }
 
  private:
+  /// On this thread, which is inside a call that another thread has ended.
+  [[noreturn]] void throw_ended(const char* function, const char* operation) {
+    comm_.abort();
+    try {
+      std::rethrow_exception(cause());
+    } catch (const error& e) {
+      throw describe(e.condition(), operation, std::string(function) + " was ended: " + e.what());
+    }
+  }
+  /// Whether the thread inside has been in the same call for so long that only the brake helps. The poller's thread, which
+  /// asks again every millisecond.
+  [[nodiscard]] bool does_not_come_out() noexcept {
+    constexpr std::chrono::milliseconds grace{100};
+    const std::uint64_t inside = comm_.blocks() ? gate_.call_inside() : 0;
+    const auto now = clock::now();
+    if (inside != refused_.call) refused_ = {inside, now};
+    return inside != 0 && now - refused_.since > grace;
+  }
   void note_failure(std::exception_ptr why) noexcept {
     const std::lock_guard lock(mutex_);
     if (!cause_) cause_ = std::move(why);
@@ -258,16 +303,17 @@ class nccl_party final : public device_party {
   }
 
   std::string name_;
-  nccl_handle comm_;
-  int rank_;
-  int size_;
-  int device_;
   std::vector<int> members_;
-  std::int64_t calls_ = -1;
-  call_gate gate_{};
   mutable std::mutex mutex_{};
   std::exception_ptr cause_{};
-  std::atomic<bool> failed_{false};
+  // The poller's: which call it found this rank in, since when.
+  struct stay {
+    std::uint64_t call = 0;
+    clock::time_point since{};
+  };
+  stay overseen_{};
+  stay refused_{};
+  bool braking_ = false;
   std::shared_ptr<poller> poller_{};
   event_pool events_{};
   std::vector<device_scratch> scratch_{};

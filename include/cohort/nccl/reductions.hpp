@@ -55,7 +55,7 @@ class nccl_reduction_calls {
     using T = checked<In, Out>;
     check_reduction<Op, T>();
     constexpr const char* name = "reduce";
-    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
+    const auto enqueue = [&](nccl_party& p, cudaStream_t s) {
       const device_span<const T> from = view_on_device(in);
       device_span<T> to = view_on_device(out);
       calls().check_root(name, to_rank);
@@ -66,7 +66,8 @@ class nccl_reduction_calls {
         calls().check_overlap(name, from, to, true);
       }
       reduce_to(p, name, from, to, op, to_rank.rank, s);
-    });
+    };
+    return calls().start_by_nccl(name, device_options_of(options...), enqueue, by_nccl<T, Op>());
   }
   /// In place: inout is the result on the root, and unspecified elsewhere.
   template <class Buffer, class Op, class... Options>
@@ -87,14 +88,15 @@ class nccl_reduction_calls {
     using T = checked<In, Out>;
     check_reduction<Op, T>();
     constexpr const char* name = "reduce_scatter";
-    return calls().start(name, device_options_of(options...), [&](nccl_party& p, cudaStream_t s) {
+    const auto enqueue = [&](nccl_party& p, cudaStream_t s) {
       const device_span<const T> from = view_on_device(in);
       const device_span<T> to = view_on_device(out);
       const auto n = static_cast<std::size_t>(p.size());
       calls().check_count(name, "in", from.size(), to.size() * n, "the size of out times the ranks");
       check_both(name, from, to, static_cast<std::size_t>(p.rank()) * to.size());
       scatter_reduced(p, name, from, to, op, s);
-    });
+    };
+    return calls().start_by_nccl(name, device_options_of(options...), enqueue, by_nccl<T, Op>());
   }
   /// The same with a count for each rank, known to all of them.
   ///
@@ -213,6 +215,12 @@ class nccl_reduction_calls {
     if (out.data() != in.data() + place) calls().check_overlap(operation, in, out, false);
   }
 
+  /// Whether NCCL's own collective does it all.
+  template <class T, class Op>
+  [[nodiscard]] bool by_nccl() const noexcept {
+    return nccl_reduces<Op, T> && calls().size() > 1;
+  }
+
   /// NCCL's own operation, for as long as it is needed to enqueue.
   template <class T, class Op>
   using native_operation = std::conditional_t<nccl_reduction_of<Op, T>().scaled, scaled_sum<T, applied<Op, T>>,
@@ -223,7 +231,7 @@ class nccl_reduction_calls {
                                   const device_options& o) const {
     check_reduction<Op, T>();
     constexpr const char* name = "all_reduce";
-    return calls().start(name, o, [&](nccl_party& p, cudaStream_t s) {
+    const auto enqueue = [&](nccl_party& p, cudaStream_t s) {
       calls().check_memory(name, first, in);
       if (in.data() != out.data() || in.size() != out.size()) {
         calls().check_count(name, "out", out.size(), in.size(), "the size of in");
@@ -245,7 +253,8 @@ class nccl_reduction_calls {
                                   after_fold::goes_to_all};
         fold_pipeline<T, Op>(p, job, s).run();
       }
-    });
+    };
+    return calls().start_by_nccl(name, o, enqueue, by_nccl<T, Op>());
   }
 
   template <class T, class Op>

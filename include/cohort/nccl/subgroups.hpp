@@ -102,7 +102,7 @@ class nccl_subgroup_calls {
     const nccl_entry inside(p, name);
     const device_scope here(device{p.device_index()});
     return with_settings(nccl_handle::create(static_cast<int>(list.size()), id, static_cast<int>(mine - list.begin()),
-                                             nccl_handle::config(), p.deadline_of_call()),
+                                             p.handle().blocks(), p.deadline_of_call()),
                          name_of(p.name() + "/subgroup", options...), p.members_of(list));
   }
   template <range_like Range, class... Options>
@@ -132,7 +132,7 @@ class nccl_subgroup_calls {
     const nccl_entry inside(p, name);
     const device_scope here(device{p.device_index()});
     ncclComm_t made = nullptr;
-    ncclConfig_t config = nccl_handle::config();
+    ncclConfig_t config = nccl_handle::config(p.handle().blocks());
     p.check_made(
         ncclCommShrink(p.comm(), list.data(), static_cast<int>(list.size()), &made, &config, NCCL_SHRINK_ABORT), made,
         "ncclCommShrink", name);
@@ -156,7 +156,7 @@ class nccl_subgroup_calls {
     const nccl_entry inside(p, operation);
     const device_scope here(device{p.device_index()});
     ncclComm_t made = nullptr;
-    ncclConfig_t config = nccl_handle::config();
+    ncclConfig_t config = nccl_handle::config(p.handle().blocks());
     const int number = c.value == no_color.value ? NCCL_SPLIT_NOCOLOR : c.value;
     p.check_made(ncclCommSplit(p.comm(), number, k.value, &made, &config), made, "ncclCommSplit", operation);
     return adopt(operation, made, std::move(name), std::move(members));
@@ -172,8 +172,14 @@ class nccl_subgroup_calls {
     const nccl_party& p = *calls().party();
     if (made == nullptr) return no_member();
     nccl_handle handle(made);
-    handle.settle(ncclInProgress, operation, p.deadline_of_call(),
-                  "rank " + std::to_string(p.rank()) + " of " + std::to_string(p.size()) + " waits for the others");
+    const std::string who =
+        "rank " + std::to_string(p.rank()) + " of " + std::to_string(p.size()) + " waits for the others";
+    handle.settle(ncclInProgress, operation, p.deadline_of_call(), who);
+    if (p.handle().blocks()) {
+      int rank = -1;
+      check_nccl(ncclCommUserRank(handle.get(), &rank), "ncclCommUserRank");
+      handle.braked(rank, p.deadline_of_call(), who);
+    }
     return with_settings(std::move(handle), std::move(name), std::move(members));
   }
   /// Asks who this rank is there; the settings are those of the communicator that it is made of.
@@ -186,11 +192,12 @@ class nccl_subgroup_calls {
     check_nccl(ncclCommCount(handle.get(), &size), "ncclCommCount");
     auto party = std::make_shared<nccl_party>(std::move(handle), rank, size, p.device_index(), std::move(name),
                                               std::move(members));
-    party->timeout = p.timeout;
+    party->timeout = p.timeout.load();
     party->stream = p.stream;
     party->one_shot_bytes = p.one_shot_bytes;
     party->chunk_bytes = p.chunk_bytes;
     p.share_poller(*party);
+    if (party->handle().blocks()) party->watch().oversee(party);
     return made_group<Communicator>(Communicator(std::move(party)));
   }
 };

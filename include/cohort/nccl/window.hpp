@@ -64,7 +64,7 @@ class nccl_window {
     if (data_ == nullptr) return;
     if (window_ != nullptr && !party_->failed()) {
       static_cast<void>(party_->handle().follow(ncclCommWindowDeregister(party_->comm(), window_),
-                                                detail::nccl_party::clock::now() + party_->timeout));
+                                                detail::nccl_party::clock::now() + party_->timeout.load()));
     }
     static_cast<void>(ncclMemFree(data_));
   }

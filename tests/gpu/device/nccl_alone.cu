@@ -26,10 +26,11 @@ using cohort::errc;
 using cohort::nccl;
 using cohort::root;
 
-communicator<nccl> alone(const char* name) {
+communicator<nccl> alone(const char* name, bool blocking = false) {
   cohort::memory_store meeting;
   cohort::nccl_options o;
   o.on_device = cohort::device{0};
+  o.blocking = blocking;
   o.name = name;
   return cohort::connect<nccl>(meeting, 0, 1, o);
 }
@@ -221,8 +222,8 @@ cohort::task<> captured(communicator<nccl>& world, const cohort::stream& s) {
 }
 
 // A stream that is held up past the deadline: the communicator is aborted, and every later call says why.
-void deadlines() {
-  communicator<nccl> world = alone("deadline");
+void deadlines(bool blocking) {
+  communicator<nccl> world = alone("deadline", blocking);
   const cohort::stream s;
   hold_up hold(s.get());
   const auto begin = std::chrono::steady_clock::now();
@@ -237,7 +238,7 @@ void deadlines() {
   s.synchronize();
 
   // timeout{} with the call: nobody awaits, and it is aborted all the same.
-  communicator<nccl> second = alone("watched");
+  communicator<nccl> second = alone("watched", blocking);
   hold_up again(s.get());
   device_buffer<float> v(16);
   (void)second.all_reduce(v, cohort::sum{}, cohort::on{s}, cohort::timeout{50ms});
@@ -247,7 +248,7 @@ void deadlines() {
   again.let_go();
   s.synchronize();
 
-  communicator<nccl> third = alone("aborted");
+  communicator<nccl> third = alone("aborted", blocking);
   third.abort();
   EXPECT(throws(
       errc::cancelled, [&] { (void)third.barrier(); }, "abort() was called"));
@@ -255,11 +256,12 @@ void deadlines() {
 
 // NCCL waits for the graphs that hold its calls, even to abort. A communicator that goes before its graph does not wait for
 // ever.
-void goes_before_its_graph() {
+void goes_before_its_graph(bool blocking) {
   cohort::memory_store meeting;
   cohort::nccl_options o;
   o.on_device = cohort::device{0};
   o.timeout = 500ms;
+  o.blocking = blocking;
   const cohort::stream s;
   device_buffer<float> a(64);
   device_buffer<float> b(64);
@@ -360,20 +362,22 @@ void smaller_ones(communicator<nccl>& world) {
 int main() {
   skip_without_device("device/nccl_alone");
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  {
-    communicator<nccl> world = alone("world");
-    std::printf("NCCL %s; the host sees completion by %s\n",
-                cohort::detail::nccl_version_text(cohort::detail::nccl_version()).c_str(),
-                world.host_wait_by().c_str());
-    const cohort::stream s;
-    cohort::sync_wait(every_call(world, s));
-    cohort::sync_wait(self_messages(world, s));
-    cohort::sync_wait(tagged_messages(world, s));
-    cohort::sync_wait(captured(world, s));
-    refused(world);
-    smaller_ones(world);
+  for (const bool blocking : {false, true}) {
+    {
+      communicator<nccl> world = alone("world", blocking);
+      std::printf("NCCL %s, %s; the host sees completion by %s\n",
+                  cohort::detail::nccl_version_text(cohort::detail::nccl_version()).c_str(),
+                  blocking ? "blocking" : "not blocking", world.host_wait_by().c_str());
+      const cohort::stream s;
+      cohort::sync_wait(every_call(world, s));
+      cohort::sync_wait(self_messages(world, s));
+      cohort::sync_wait(tagged_messages(world, s));
+      cohort::sync_wait(captured(world, s));
+      refused(world);
+      smaller_ones(world);
+    }
+    deadlines(blocking);
+    goes_before_its_graph(blocking);
   }
-  deadlines();
-  goes_before_its_graph();
   return conclude("device/nccl_alone");
 }
