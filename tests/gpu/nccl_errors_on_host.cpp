@@ -12,6 +12,7 @@
 #include <barrier>
 #include <chrono>
 #include <latch>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -228,6 +229,25 @@ void aborted(communicator<nccl>& world, on here) {
       errc::cancelled, [&] { (void)world.barrier(here); }, "barrier on 'world'", "abort() was called"));
 }
 
+// An operation that is looked at when its communicator has gone, also by one that has come to the same place.
+void outlived() {
+  std::optional<stream_ordered> left;
+  gpu_test::on_ranks(1, [&](communicator<nccl>& world, on here) { left = world.barrier(here); });
+  const auto gone = [&] {
+    return throws(
+        errc::aborted, [&] { (void)on_host(*left); }, "the communicator of this operation has gone",
+        "keep it until the await is over");
+  };
+  EXPECT(gone());
+  gpu_test::on_ranks(1, [&](communicator<nccl>& world, on here) {
+    CHECK(gone());
+    const stream other;
+    CHECK(throws(
+        errc::aborted, [&] { left->join(other.get()); }, "has gone"));
+    world.barrier(here).join(other.get());
+  });
+}
+
 }  // namespace
 
 int main() {
@@ -255,5 +275,6 @@ int main() {
   gpu_test::on_ranks(2, captured);
   gpu_test::on_ranks(2, thrown_in_group);
   gpu_test::on_ranks(2, aborted);
+  outlived();
   return gpu_test::conclude("nccl_errors_on_host");
 }

@@ -41,7 +41,8 @@ struct nccl {
 /// Order:     the n-th call on a communicator is the n-th on every rank; NCCL compares nothing, so that ranks which call
 ///            different things may hang until a deadline, or give wrong data
 /// Completes: every call when it is enqueued; its work is done in the order of the stream, and on_host() waits for it
-/// Lifetime:  move-only; its end waits, up to half a minute, for what is in flight. Operations keep what they need of it
+/// Lifetime:  move-only; its end waits, up to half a minute, for what is in flight, and for the end of graphs that hold calls
+///            of it: destroy these first. on_host() of an operation after it is an error
 /// Needs:     one thread at a time
 /// Errors:    every call: not_a_member, concurrent_use, and the first cause of an earlier failure
 template <>

@@ -8,10 +8,11 @@
 #include <cohort/gpu/poller.hpp>
 
 #include <chrono>
+#include <memory>
 
 namespace cohort::detail {
 
-class device_party : public guardian {
+class device_party : public guardian, public std::enable_shared_from_this<device_party> {
  public:
   /// Started at the first use.
   [[nodiscard]] virtual poller& watch() = 0;

@@ -119,11 +119,12 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
 namespace detail {
 
 [[nodiscard]] inline std::shared_ptr<milestone> milestone_of(const stream_ordered& op,
+                                                             const std::shared_ptr<device_party>& party,
                                                              std::chrono::nanoseconds allowed) {
   auto m = std::make_shared<milestone>();
   m->stream = op.stream();
-  m->behind = op.party();
-  m->where = op.party()->where(op.operation());
+  m->behind = party;
+  m->where = party->where(op.operation());
   const auto longest = milestone::clock::time_point::max() - m->started;
   m->until = allowed < longest ? m->started + allowed : milestone::clock::time_point::max();
   return m;
@@ -157,12 +158,13 @@ template <class... Options>
 [[nodiscard]] host_wait on_host(const stream_ordered& op, Options&&... options) {
   static_assert((std::same_as<std::remove_cvref_t<Options>, timeout> && ...),
                 "cohort: on_host takes the operation and, if wanted, timeout{5s}");
-  std::chrono::nanoseconds allowed = op.party()->default_timeout();
+  const std::shared_ptr<detail::device_party> party = op.party();
+  std::chrono::nanoseconds allowed = party->default_timeout();
   ((allowed = options.after), ...);
   detail::refuse_while_capturing(op, "on_host");
-  const device_scope here(device{op.party()->where(op.operation()).device});
-  auto m = detail::milestone_of(op, allowed);
-  op.party()->watch().follow(m);
+  const device_scope here(device{party->where(op.operation()).device});
+  auto m = detail::milestone_of(op, party, allowed);
+  party->watch().follow(m);
   return host_wait(std::move(m));
 }
 

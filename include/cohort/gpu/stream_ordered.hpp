@@ -5,6 +5,7 @@
 
 #include <cohort/gpu/device_party.hpp>
 #include <cohort/gpu/event.hpp>
+#include <cohort/gpu/party_ticket.hpp>
 #include <cohort/gpu/stream.hpp>
 
 #include <coroutine>
@@ -31,14 +32,18 @@ struct device_completion_bridge {
 /// Errors:    those of the call are thrown by the call; those of the device come at on_host() or from a later call
 /// Cancels:   dropping it changes nothing: the work is enqueued. `timeout{}` with the call, or with on_host(), aborts the
 ///            communicator when the device is not done in time
-/// Lifetime:  the buffers are borrowed until the device has done it, not until `co_await`
+/// Lifetime:  the buffers are borrowed until the device has done it, not until `co_await`. It does not keep its
+///            communicator, whose end waits for it: on_host() and join() after that are an error
 /// Cost:      no allocation
 class [[nodiscard("co_await it: on the CPU the same call must be awaited")]] stream_ordered {
  public:
   using value_type = void;
 
+  /// Of what it keeps alive, and of a communicator that it does not.
   stream_ordered(std::shared_ptr<detail::device_party> party, cudaStream_t s, const char* operation) noexcept
-      : party_(std::move(party)), stream_(s), operation_(operation) {}
+      : kept_(std::move(party)), stream_(s), operation_(operation) {}
+  stream_ordered(const detail::party_ticket& party, cudaStream_t s, const char* operation) noexcept
+      : ticket_(party), stream_(s), operation_(operation) {}
 
   [[nodiscard]] static constexpr bool await_ready() noexcept { return true; }
   static constexpr void await_suspend(std::coroutine_handle<>) noexcept {}
@@ -59,21 +64,25 @@ class [[nodiscard("co_await it: on the CPU the same call must be awaited")]] str
   /// Errors: what CUDA says
   void join(cudaStream_t later) const {
     if (later == stream_) return;
-    const device_scope here(device{party_->where(operation_).device});
-    detail::event e = party_->events().take();
+    const std::shared_ptr<detail::device_party> mine = party();
+    const device_scope here(device{mine->where(operation_).device});
+    detail::event e = mine->events().take();
     e.record(stream_);
     e.hold_back(later);
     // Waiting captured the record that has been made: the event may be recorded anew at once.
-    party_->events().give(std::move(e));
+    mine->events().give(std::move(e));
   }
   void join(const on& later) const { join(later.stream); }
 
   /// For on_host().
-  [[nodiscard]] const std::shared_ptr<detail::device_party>& party() const noexcept { return party_; }
+  ///
+  /// Errors: aborted where the communicator has gone
+  [[nodiscard]] std::shared_ptr<detail::device_party> party() const { return kept_ ? kept_ : ticket_.party(); }
   [[nodiscard]] const char* operation() const noexcept { return operation_; }
 
  private:
-  std::shared_ptr<detail::device_party> party_;
+  std::shared_ptr<detail::device_party> kept_{};
+  detail::party_ticket ticket_{};
   cudaStream_t stream_;
   const char* operation_;
 };

@@ -187,13 +187,13 @@ class nccl_front {
     const cudaStream_t s = o.stream.value_or(p.stream);
     p.count_call();
     enqueue(p, s);
-    stream_ordered op(party_, s, operation);
+    stream_ordered op(p.ticket(), s, operation);
     if (o.timeout > std::chrono::nanoseconds::zero()) watch(op, o.timeout);
     return op;
   }
   void watch(const stream_ordered& op, std::chrono::nanoseconds allowed) const {
     refuse_while_capturing(op, "timeout{}");
-    party_->watch().follow(milestone_of(op, allowed));
+    party_->watch().follow(milestone_of(op, party_, allowed));
   }
 
   std::shared_ptr<nccl_party> party_{};

@@ -7,6 +7,7 @@
 #include <cohort/gpu/buffer.hpp>
 #include <cohort/gpu/device.hpp>
 #include <cohort/gpu/event.hpp>
+#include <cohort/gpu/party_ticket.hpp>
 #include <cohort/gpu/poller.hpp>
 #include <cohort/gpu/stream.hpp>
 #include <cohort/gpu/stream_ordered.hpp>
@@ -50,6 +51,7 @@ class nccl_party final : public device_party {
   call_gate gate_{};
   std::atomic<std::int64_t> calls_{-1};  // the poller reads it
   std::atomic<bool> failed_{false};
+  party_ticket::office office_{this};
 
  public:
   bool in_group = false;  ///< between ncclGroupStart and ncclGroupEnd
@@ -81,6 +83,7 @@ class nccl_party final : public device_party {
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] int device_index() const noexcept { return device_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] party_ticket ticket() const noexcept { return office_.ticket(); }
   [[nodiscard]] ncclComm_t comm() const noexcept { return comm_.get(); }
   [[nodiscard]] const nccl_handle& handle() const noexcept { return comm_; }
   [[nodiscard]] call_gate& gate() noexcept { return gate_; }
