@@ -87,7 +87,8 @@ fi
 cudart=$(ls -d "$cuda"/lib64 "$cuda"/targets/*/lib 2>/dev/null | head -n 1)
 # Programs built elsewhere have that machine's paths in them.
 export LD_LIBRARY_PATH="$cudart:$(dirname "$nccl_library")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-rpaths=(-Xlinker "-rpath,$cudart" -Xlinker "-rpath,$(dirname "$nccl_library")")
+# By way of the linker: nvcc takes no file whose name goes on behind .so, and a wheel has no other.
+linked=(-Xlinker "$nccl_library" -Xlinker "-rpath,$cudart" -Xlinker "-rpath,$(dirname "$nccl_library")")
 flags=(-std=c++20 -O2 -I include -I tests/gpu -isystem "$nccl/include")
 nvcc=("$cuda/bin/nvcc" "${flags[@]}" "-arch=$arch" --extended-lambda --expt-relaxed-constexpr -Xcompiler -Wno-subobject-linkage
       -cudart shared)
@@ -109,11 +110,11 @@ build() {  # PART
       "${nvcc[@]}" -c tests/gpu/link_fail/with_fold.cu -o "$programs/with_fold.o" &&
         g++ "${flags[@]}" -isystem "$cuda/include" -O0 tests/gpu/device/ipc.cpp "$programs/with_fold.o" -o "$programs/$1" -pthread \
           -L "$cudart" -lcudart -Wl,-rpath,"$cudart" ;;
-    example) "${nvcc[@]}" examples/30_gpu_custom_functor.cu -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
-    training) "${nvcc[@]}" examples/gpu_data_parallel_training.cu examples/training/*.cpp -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
-    fold_on_host) "${nvcc[@]}" tests/gpu/fold_on_host.cu -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
-    benchmark) "${nvcc[@]}" benchmarks/gpu/gpu.cu benchmarks/gpu/allocations.cpp -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
-    *) "${nvcc[@]}" "tests/gpu/device/$1.cu" -o "$programs/$1" "$nccl_library" "${rpaths[@]}" ;;
+    example) "${nvcc[@]}" examples/30_gpu_custom_functor.cu -o "$programs/$1" "${linked[@]}" ;;
+    training) "${nvcc[@]}" examples/gpu_data_parallel_training.cu examples/training/*.cpp -o "$programs/$1" "${linked[@]}" ;;
+    fold_on_host) "${nvcc[@]}" tests/gpu/fold_on_host.cu -o "$programs/$1" "${linked[@]}" ;;
+    benchmark) "${nvcc[@]}" benchmarks/gpu/gpu.cu benchmarks/gpu/allocations.cpp -o "$programs/$1" "${linked[@]}" ;;
+    *) "${nvcc[@]}" "tests/gpu/device/$1.cu" -o "$programs/$1" "${linked[@]}" ;;
   esac
 }
 mpicxx=${MPICXX:-mpicxx} mpirun=${MPIRUN:-mpirun}

@@ -21,6 +21,19 @@ namespace detail {
 
 inline constexpr int block_threads = 256;
 
+[[nodiscard]] __device__ inline std::uint32_t largest_of_warp(std::uint32_t mine) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(0xffffffffu, mine);
+#else
+  COHORT_UNROLL
+  for (int distance = warp_lanes / 2; distance > 0; distance /= 2) {
+    const std::uint32_t other = __shfl_xor_sync(0xffffffffu, mine, distance);
+    mine = other > mine ? other : mine;
+  }
+  return mine;
+#endif
+}
+
 template <class Blocks, class Lanes>
 __global__ void __launch_bounds__(block_threads)
     encode_blocks_kernel(Lanes lanes, float8_place<Blocks> to, std::size_t blocks) {
@@ -36,11 +49,7 @@ __global__ void __launch_bounds__(block_threads)
       largest = mine > largest ? mine : largest;
     }
     // What every lane has loaded is in here, so that a result may be stored over its own operands.
-    COHORT_UNROLL
-    for (int distance = warp_lanes / 2; distance > 0; distance /= 2) {
-      const std::uint32_t other = __shfl_xor_sync(0xffffffffu, largest, distance);
-      largest = other > largest ? other : largest;
-    }
+    largest = largest_of_warp(largest);
     to.store(b, lane, v, float8_scale<typename Blocks::code_type>(largest));
   }
 }
