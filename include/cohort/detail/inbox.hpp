@@ -26,8 +26,8 @@ class sleeper {
   virtual void resume() = 0;
 
   // --- of what a thread that waits can look at itself; with no lock held
-  /// If it is over, ends it, whereupon it posts itself.
-  virtual void look() {}
+  /// Whether it is over, and nobody has ended it yet: it is now, and posts itself to nobody.
+  [[nodiscard]] virtual bool look() { return false; }
   /// How many threads look, so that nobody else need do it.
   virtual void attend(int /*change*/) noexcept {}
 };
@@ -66,7 +66,8 @@ class inbox {
   [[nodiscard]] bool expects() const noexcept { return expected_.load(std::memory_order_relaxed) > 0; }
 
  private:
-  void watch_closely();
+  /// Resumes what is over; true if anything was.
+  bool watch_closely();
 
   std::mutex mutex_{};
   std::condition_variable changed_{};

@@ -58,6 +58,17 @@ class pending : public sleeper {
   pending() = default;
   ~pending() override = default;
 
+  /// Ends it, on the thread that sleeps on it, and calls nobody for it. False: it was done already.
+  bool end_awake() {
+    std::function<void()> dropped;
+    const std::lock_guard lock(mutex_);
+    if (done_) return false;
+    done_ = true;
+    dropped.swap(wake_);
+    changed_.notify_all();
+    return true;
+  }
+
   /// Ends it, after `note_outcome` under the lock; then wakes who waits. False: it was done already.
   template <class Note>
   bool end(Note note_outcome) {

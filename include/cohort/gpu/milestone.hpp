@@ -56,16 +56,11 @@ class milestone final : public pending {
   }
 
   // --- who waits and looks himself
-  void look() override {
-    if (raised_flag && raised_flag->raised()) finish(nullptr);
-  }
+  [[nodiscard]] bool look() override { return raised_flag && raised_flag->raised() && end_awake(); }
   void attend(int change) noexcept override { attending_.fetch_add(change, std::memory_order_relaxed); }
   void block_attentively() {
     attend(1);
-    const bool seen = watch_closely(clock::now(), [this] {
-      look();
-      return done();
-    });
+    const bool seen = watch_closely(clock::now(), [this] { return look() || done(); });
     attend(-1);
     if (!seen) block();
   }

@@ -142,9 +142,8 @@ class nccl_front {
     }
   }
   void check_peer(const char* operation, const char* role, int peer) const {
-    if (peer < 0 || peer >= size()) {
-      refuse(operation, std::string(role) + " " + std::to_string(peer) + ": expected 0.." + std::to_string(size() - 1));
-    }
+    if (peer < 0 || peer >= size()) [[unlikely]]
+      refuse_peer(operation, role, peer);
   }
   void check_count(const char* operation, const char* buffer, std::size_t found, std::size_t expected,
                    const char* why) const {
@@ -179,6 +178,9 @@ class nccl_front {
   }
 
  private:
+  [[noreturn, gnu::noinline]] void refuse_peer(const char* operation, const char* role, int peer) const {
+    refuse(operation, std::string(role) + " " + std::to_string(peer) + ": expected 0.." + std::to_string(size() - 1));
+  }
   template <class Enqueue>
   stream_ordered carry_out(const char* operation, const device_options& o, const Enqueue& enqueue) const {
     nccl_party& p = *party_;

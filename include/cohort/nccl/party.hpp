@@ -186,21 +186,8 @@ class nccl_party final : public device_party {
   ///
   /// Errors: what NCCL says, with rank and operation; the communicator is aborted unless only an argument was refused
   void check(ncclResult_t code, const char* function, const char* operation) {
-    if (code == ncclSuccess) [[likely]]
-      return;
-    // Within a group the last call is the one that is followed.
-    if (code == ncclInProgress && in_group) return;
-    if (code == ncclInProgress) code = comm_.follow(code, deadline_of_call());
-    if (code == ncclSuccess) return;
-    if (failed()) throw_ended(function, operation);
-    const error e = code == ncclInProgress
-                        ? describe(errc::timed_out, operation,
-                                   std::string(function) +
-                                       " has not ended: a rank has not made this call, or cannot be "
-                                       "reached")
-                        : describe(nccl_condition(code), operation, nccl_sentence(code, function, comm_.get()));
-    if (!nccl_survives(code) || code == ncclInProgress) fail(std::make_exception_ptr(e));
-    throw e;
+    if (code != ncclSuccess) [[unlikely]]
+      check_other(code, function, operation);
   }
 
   /// The outcome of a call by which NCCL makes something: it answers ncclSuccess and goes on, on a thread of its own, and
@@ -262,7 +249,30 @@ class nccl_party final : public device_party {
   void check_place(const void* data, const char* operation, const char* buffer) {
     const auto number = reinterpret_cast<std::uintptr_t>(data);
     const void*& known = known_[(number >> 8 ^ number >> 16) % known_.size()];
-    if (known == data) return;
+    if (known == data) [[likely]]
+      return;
+    find_place(data, operation, buffer);
+    known = data;
+  }
+
+ private:
+  // Out of line, as all that follows here for errors: what a call needs of the instruction cache is most of what it costs.
+  [[gnu::noinline]] void check_other(ncclResult_t code, const char* function, const char* operation) {
+    // Within a group the last call is the one that is followed.
+    if (code == ncclInProgress && in_group) return;
+    if (code == ncclInProgress) code = comm_.follow(code, deadline_of_call());
+    if (code == ncclSuccess) return;
+    if (failed()) throw_ended(function, operation);
+    const error e = code == ncclInProgress
+                        ? describe(errc::timed_out, operation,
+                                   std::string(function) +
+                                       " has not ended: a rank has not made this call, or cannot be "
+                                       "reached")
+                        : describe(nccl_condition(code), operation, nccl_sentence(code, function, comm_.get()));
+    if (!nccl_survives(code) || code == ncclInProgress) fail(std::make_exception_ptr(e));
+    throw e;
+  }
+  [[gnu::noinline]] void find_place(const void* data, const char* operation, const char* buffer) {
     const memory_place place = place_of(data);
     if (place.device != device_) {
       refuse(errc::invalid_argument, operation,
@@ -271,10 +281,7 @@ class nccl_party final : public device_party {
                  ", which this communicator has: copy it there, or connect with device{" +
                  std::to_string(place.device < 0 ? device_ : place.device) + "}");
     }
-    known = data;
   }
-
- private:
   /// On this thread, which is inside a call that another thread has ended.
   [[noreturn]] void throw_ended(const char* function, const char* operation) {
     comm_.abort();

@@ -41,7 +41,9 @@ COHORT_DECL bool inbox::look() {
     const std::lock_guard lock(mutex_);
     now = watched_;
   }
-  for (const std::shared_ptr<sleeper>& each : now) each->look();
+  for (const std::shared_ptr<sleeper>& each : now) {
+    if (each->look()) post(each);
+  }
   return has_mail();
 }
 
@@ -58,7 +60,7 @@ COHORT_DECL void inbox::unwatch(const sleeper& what) noexcept {
   has_watched_.store(!watched_.empty(), std::memory_order_relaxed);
 }
 
-COHORT_DECL void inbox::watch_closely() {
+COHORT_DECL bool inbox::watch_closely() {
   std::vector<std::shared_ptr<sleeper>> now;
   std::chrono::steady_clock::time_point since;
   {
@@ -66,17 +68,23 @@ COHORT_DECL void inbox::watch_closely() {
     now = watched_;
     since = watched_since_;
   }
-  if (now.empty()) return;
+  if (now.empty()) return false;
   for (const auto& each : now) each->attend(1);
+  sleeper* over = nullptr;
   static_cast<void>(detail::watch_closely(since, [&] {
-    for (const auto& each : now) each->look();
+    for (const auto& each : now) {
+      if (each->look()) over = each.get();
+      if (over != nullptr) return true;
+    }
     return has_mail();
   }));
   for (const auto& each : now) each->attend(-1);
+  if (over != nullptr) over->resume();
+  return over != nullptr;
 }
 
 COHORT_DECL void inbox::sleep(std::chrono::milliseconds most) {
-  watch_closely();
+  if (watch_closely()) return;
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, most, [this] { return !mail_.empty(); });
 }
