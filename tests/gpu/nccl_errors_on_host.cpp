@@ -14,6 +14,7 @@
 #include <latch>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -229,6 +230,22 @@ void aborted(communicator<nccl>& world, on here) {
       errc::cancelled, [&] { (void)world.barrier(here); }, "barrier on 'world'", "abort() was called"));
 }
 
+// Nothing can be waited for within a group, as what NCCL makes must be.
+void made_in_group() {
+  using body = void (*)(const communicator<nccl>&);
+  const std::pair<const char*, body> each[] = {
+      {"split", [](const communicator<nccl>& g) { (void)g.split(color{0}); }},
+      {"shrink", [](const communicator<nccl>& g) { (void)g.shrink(ranks{1 - g.rank()}); }},
+      {"make_window", [](const communicator<nccl>& g) { (void)g.make_window<float>(4); }}};
+  for (const auto& [name, made] : each) {
+    gpu_test::on_ranks(2, [&](communicator<nccl>& world, on here) {
+      CHECK(throws(
+          errc::invalid_argument, [&] { (void)world.group(made, here); }, std::string(name) + " on 'world', rank",
+          "within group()", "make it outside of the group"));
+    });
+  }
+}
+
 // An operation that is looked at when its communicator has gone, also by one that has come to the same place.
 void outlived() {
   std::optional<stream_ordered> left;
@@ -275,6 +292,7 @@ int main() {
   gpu_test::on_ranks(2, captured);
   gpu_test::on_ranks(2, thrown_in_group);
   gpu_test::on_ranks(2, aborted);
+  made_in_group();
   outlived();
   return gpu_test::conclude("nccl_errors_on_host");
 }

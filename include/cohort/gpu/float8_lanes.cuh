@@ -175,11 +175,11 @@ struct decoded_lanes {
     constexpr int per = lane_elements<Blocks>;
     const std::size_t first = block * Blocks::elements + static_cast<std::size_t>(lane) * per;
     if (first >= count) return;
-    const block_place at(block, blocks);
-    const std::uint8_t* const piece = pieces.at(static_cast<int>(at.rank));
+    const block_place place(block, blocks);
+    const std::uint8_t* const piece = pieces.at(static_cast<int>(place.rank));
     const auto codes =
-        reinterpret_cast<const lane_vector<std::uint8_t, Blocks>*>(piece + at.within * Blocks::elements)[lane];
-    const std::uint8_t scale = piece[blocks * Blocks::elements + at.within];
+        reinterpret_cast<const lane_vector<std::uint8_t, Blocks>*>(piece + place.within * Blocks::elements)[lane];
+    const std::uint8_t scale = piece[blocks * Blocks::elements + place.within];
     float own[per];
     decode_lane<typename Blocks::code_type>(codes.lane, scale, own);
     lane_vector<T, Blocks> all;
