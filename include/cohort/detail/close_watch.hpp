@@ -13,17 +13,17 @@ namespace cohort::detail {
 /// To sleep costs some 60 us at the end of the wait: after that long it is a thousandth of it.
 inline constexpr std::chrono::milliseconds close_watch{50};
 
-/// Calls `seen` until it is true or the watch, which began at `since`, is over.
+/// Calls `seen` until it is true or `until` has come.
 ///
 /// Result: what `seen` returned last
 template <class Seen>
-bool watch_closely(std::chrono::steady_clock::time_point since, Seen seen) {
+bool watch_closely(std::chrono::steady_clock::time_point until, Seen seen) {
   constexpr std::chrono::microseconds without_pause{20};
   const auto begin = std::chrono::steady_clock::now();
   for (;;) {
     if (seen()) return true;
     const auto now = std::chrono::steady_clock::now();
-    if (now - since > close_watch) return false;
+    if (now > until) return false;
     if (now - begin > without_pause) ::sched_yield();
   }
 }

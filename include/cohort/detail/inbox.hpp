@@ -66,14 +66,14 @@ class inbox {
   [[nodiscard]] bool expects() const noexcept { return expected_.load(std::memory_order_relaxed) > 0; }
 
  private:
-  /// Resumes what is over; true if anything was.
-  bool watch_closely();
+  /// Resumes what is over. False: there is nothing to watch, or not any more.
+  bool watch_closely(std::chrono::milliseconds most);
 
   std::mutex mutex_{};
   std::condition_variable changed_{};
   std::vector<std::shared_ptr<sleeper>> mail_{};
   std::vector<std::shared_ptr<sleeper>> watched_{};
-  std::chrono::steady_clock::time_point watched_since_{};
+  std::chrono::steady_clock::time_point watched_until_{};
   std::atomic<bool> has_watched_{false};
   std::vector<bell> bells_{};
   std::atomic<bool> has_mail_{false};

@@ -16,7 +16,8 @@
 #define COHORT_HOST_DEVICE
 #endif
 
-// Before a loop of a few steps that a kernel is to have written out, whole or by four steps at a time; a host compiler would not know the words.
+// Before a loop of a few steps that a kernel is to have written out, whole or by four steps at a time; a host compiler would
+// not know the words.
 #if defined(__CUDACC__)
 #define COHORT_UNROLL _Pragma("unroll")
 #define COHORT_UNROLL_BY_4 _Pragma("unroll 4")

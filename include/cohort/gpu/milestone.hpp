@@ -60,7 +60,7 @@ class milestone final : public pending {
   void attend(int change) noexcept override { attending_.fetch_add(change, std::memory_order_relaxed); }
   void block_attentively() {
     attend(1);
-    const bool seen = watch_closely(clock::now(), [this] { return look() || done(); });
+    const bool seen = watch_closely(clock::now() + close_watch, [this] { return look() || done(); });
     attend(-1);
     if (!seen) block();
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // One thread that knows when streams have come somewhere: it reads flags in pinned memory, unless whoever waits reads them
-// himself, and beside that, slowly, asks for errors and looks at deadlines. Never a callback of the driver, which is not called after an error. Started by the
-// first on_host() of a communicator; used by on_host.hpp and by timeout{}.
+// himself, and beside that, slowly, asks for errors, looks at deadlines and oversees who asked for it. Never a callback of the
+// driver, which is not called after an error. Started by the first on_host() of a communicator; used by on_host.hpp and by
+// timeout{}.
 #pragma once
 
 #include <cohort/gpu/device.hpp>

@@ -5,9 +5,9 @@
 // non-blocking one to a thread that it starts for it, so that one that blocks takes a fifth of the host's time.
 #pragma once
 
-#include <cohort/detail/late_work.hpp>
 #include <cohort/nccl/check.hpp>
 #include <cohort/nccl/header.hpp>
+#include <cohort/nccl/late_work.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -85,7 +85,9 @@ class nccl_handle {
   }
   /// Ends, from another thread, the calls of a communicator that blocks: they return with errors, on their own thread.
   void pull_brake() noexcept {
+    pulling_ = true;
     if (const ncclComm_t brake = brake_.exchange(nullptr)) static_cast<void>(ncclCommAbort(brake));
+    pulling_ = false;
   }
 
   /// Waits until NCCL is done with what it was asked.
@@ -130,6 +132,7 @@ class nccl_handle {
   }
   /// Ends the kernels that are in flight and frees it.
   void abort() noexcept {
+    while (pulling_) ::sched_yield();  // what the two share is freed by one at a time
     if (comm_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
     pull_brake();
   }
@@ -162,6 +165,7 @@ class nccl_handle {
 
   ncclComm_t comm_ = nullptr;
   std::atomic<ncclComm_t> brake_{nullptr};  // another thread may take it
+  std::atomic<bool> pulling_{false};
   bool blocks_ = false;
 };
 

@@ -50,7 +50,7 @@ COHORT_DECL bool inbox::look() {
 COHORT_DECL void inbox::watch(std::shared_ptr<sleeper> what) {
   const std::lock_guard lock(mutex_);
   watched_.push_back(std::move(what));
-  watched_since_ = std::chrono::steady_clock::now();
+  watched_until_ = std::chrono::steady_clock::now() + close_watch;
   has_watched_.store(true, std::memory_order_relaxed);
 }
 
@@ -60,18 +60,19 @@ COHORT_DECL void inbox::unwatch(const sleeper& what) noexcept {
   has_watched_.store(!watched_.empty(), std::memory_order_relaxed);
 }
 
-COHORT_DECL bool inbox::watch_closely() {
+COHORT_DECL bool inbox::watch_closely(std::chrono::milliseconds most) {
   std::vector<std::shared_ptr<sleeper>> now;
-  std::chrono::steady_clock::time_point since;
+  std::chrono::steady_clock::time_point until;
   {
     const std::lock_guard lock(mutex_);
     now = watched_;
-    since = watched_since_;
+    until = watched_until_;
   }
-  if (now.empty()) return false;
+  const auto begin = std::chrono::steady_clock::now();
+  if (now.empty() || begin >= until) return false;
   for (const auto& each : now) each->attend(1);
   sleeper* over = nullptr;
-  static_cast<void>(detail::watch_closely(since, [&] {
+  static_cast<void>(detail::watch_closely(std::min(until, begin + most), [&] {
     for (const auto& each : now) {
       if (each->look()) over = each.get();
       if (over != nullptr) return true;
@@ -80,11 +81,11 @@ COHORT_DECL bool inbox::watch_closely() {
   }));
   for (const auto& each : now) each->attend(-1);
   if (over != nullptr) over->resume();
-  return over != nullptr;
+  return true;
 }
 
 COHORT_DECL void inbox::sleep(std::chrono::milliseconds most) {
-  if (watch_closely()) return;
+  if (watch_closely(most)) return;
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, most, [this] { return !mail_.empty(); });
 }

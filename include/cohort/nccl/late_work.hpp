@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Work that may outlive who asked for it: on a thread of its own, which the end of the program waits for a moment. Used
-// where a library below may take as long as it likes to let go of something.
+// where NCCL may take as long as it likes to let go of something.
 #pragma once
 
 #include <chrono>
