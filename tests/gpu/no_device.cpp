@@ -54,6 +54,14 @@ void introductions() {
   EXPECT(throws(
       errc::invalid_argument, [&] { cohort::detail::check_introductions(all, 3); }, "ranks 0 and 2 are on one GPU",
       "device{}"));
+  for (const std::size_t one : {std::size_t{0}, std::size_t{2}}) {
+    all = four();
+    all[one].blocking = 1;
+    const std::string who = one == 0 ? "rank 0 has nccl_options::blocking and rank 1 has not"
+                                     : "rank 2 has nccl_options::blocking and rank 0 has not";
+    EXPECT(throws(
+        errc::invalid_argument, [&] { cohort::detail::check_introductions(all, 3); }, who, "alike on all ranks"));
+  }
   all = four();
   all[1].cannot("cudaGetDeviceCount: no CUDA-capable device is detected");
   EXPECT(throws(

@@ -28,6 +28,7 @@ struct nccl_options {
   std::string name = "world";                                  ///< that errors use
   /// NCCL's calls on this thread rather than on one that NCCL starts for each: a call that is not in a graph takes a
   /// fifth of the host's time. For a second communicator below, which ends those that take longer than the timeout.
+  /// The same on every rank.
   bool blocking = false;
 
   // A constructor, because g++ 12 destroys a temporary aggregate twice in a co_await expression.
@@ -57,7 +58,9 @@ namespace detail {
 [[nodiscard]] inline nccl_introduction introduce(int rank, const nccl_options& o) {
   try {
     const int local = o.local_rank ? *o.local_rank : local_rank_of_environment(rank);
-    return introduce_to_nccl(rank, o.on_device ? &*o.on_device : nullptr, local);
+    nccl_introduction mine = introduce_to_nccl(rank, o.on_device ? &*o.on_device : nullptr, local);
+    mine.blocking = o.blocking ? 1 : 0;
+    return mine;
   } catch (const error& e) {
     nccl_introduction mine;
     mine.cannot(e.what());

@@ -23,6 +23,7 @@ namespace cohort::detail {
 struct nccl_introduction : excuse {
   int version = 0;                       ///< of the library that this process has loaded
   int device = -1;                       ///< as this process numbers them
+  int blocking = 0;                      ///< whether NCCL's calls are to block
   std::array<unsigned char, 16> uuid{};  ///< of the device
   ncclUniqueId id{};                     ///< rank 0's
 };
@@ -53,7 +54,7 @@ static_assert(std::is_trivially_copyable_v<nccl_introduction>);
 /// Refuses what cannot work, on every rank alike.
 ///
 /// Errors: bad_environment naming the rank that cannot take part and why; version_mismatch naming two ranks and both
-///         versions; invalid_argument naming two ranks on one device
+///         versions; invalid_argument naming two ranks on one device, or of which one asks for calls that block
 inline void check_introductions(std::span<const nccl_introduction> all, int rank) {
   const auto refuse = [&](errc code, int culprit, const std::string& text) {
     error_details d;
@@ -76,6 +77,13 @@ inline void check_introductions(std::span<const nccl_introduction> all, int rank
       refuse(errc::version_mismatch, static_cast<int>(r),
              "rank 0 has NCCL " + nccl_version_text(all[0].version) + " and rank " + number(r) + " has NCCL " +
                  nccl_version_text(all[r].version) + ": install one version for all ranks (LD_LIBRARY_PATH decides)");
+    }
+    if (all[r].blocking != all[0].blocking) {
+      const std::string who[2] = {"rank 0", "rank " + number(r)};
+      const bool later = all[r].blocking != 0;
+      refuse(errc::invalid_argument, static_cast<int>(r),
+             who[later ? 1 : 0] + " has nccl_options::blocking and " + who[later ? 0 : 1] +
+                 " has not: set it alike on all ranks");
     }
     for (std::size_t before = 0; before < r; ++before) {
       if (all[before].uuid == all[r].uuid) {
