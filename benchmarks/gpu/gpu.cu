@@ -19,19 +19,18 @@
 #include <cohort/sync_wait.hpp>
 #include <cohort/task.hpp>
 
-#include "../../tests/gpu/spin.cuh"
 #include "allocations.hpp"
+#include "await_by.cuh"
+#include "measure.cuh"
 
 #include <cub/device/device_for.cuh>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -41,53 +40,7 @@ namespace {
 
 using cohort::device_buffer;
 using cohort::device_span;
-using cohort::detail::check_cuda;
-using clock_type = std::chrono::steady_clock;
-
-void print(const std::string& name, double value, const char* unit) {
-  std::printf("%-58s %12.3f %s\n", name.c_str(), value, unit);
-  std::fflush(stdout);
-}
-double seconds_since(clock_type::time_point t) { return std::chrono::duration<double>(clock_type::now() - t).count(); }
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
-/// Device seconds of one call of `work`: the median of several batches, by events with timing.
-template <class Work>
-double device_seconds(cudaStream_t s, const Work& work, int batch = 10) {
-  cudaEvent_t begin = nullptr;
-  cudaEvent_t end = nullptr;
-  check_cuda(cudaEventCreate(&begin), "cudaEventCreate");
-  check_cuda(cudaEventCreate(&end), "cudaEventCreate");
-  for (int i = 0; i < 3; ++i) work();
-  std::vector<double> each;
-  for (int k = 0; k < 9; ++k) {
-    check_cuda(cudaEventRecord(begin, s), "cudaEventRecord");
-    for (int i = 0; i < batch; ++i) work();
-    check_cuda(cudaEventRecord(end, s), "cudaEventRecord");
-    check_cuda(cudaEventSynchronize(end), "cudaEventSynchronize");
-    float milliseconds = 0;
-    check_cuda(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
-    each.push_back(milliseconds / 1e3 / batch);
-  }
-  static_cast<void>(cudaEventDestroy(begin));
-  static_cast<void>(cudaEventDestroy(end));
-  return median(each);
-}
-/// Host nanoseconds of one call, the stream being emptied between batches so that its queue never is what is measured.
-template <class Work>
-double host_nanoseconds(cudaStream_t s, const Work& work, int batch, int batches = 200) {
-  std::vector<double> each;
-  for (int k = 0; k < batches; ++k) {
-    const auto t = clock_type::now();
-    for (int i = 0; i < batch; ++i) work();
-    each.push_back(seconds_since(t) * 1e9 / batch);
-    check_cuda(cudaStreamSynchronize(s), "cudaStreamSynchronize");
-  }
-  return median(each);
-}
+using namespace gpu_benchmark;
 
 /// Values of some size that differ: what reads and adds zeros all the time draws less power and runs faster.
 template <class T>
@@ -322,11 +275,11 @@ void wrapper_of(bool blocking) {
   std::sort(more.begin(), more.end());
   print("  quartiles" + kind, more[more.size() / 4], "ns");
   print("  quartiles" + kind, more[more.size() * 3 / 4], "ns");
-  const long before = gpu_benchmark::allocations();
+  const long before = allocations();
   for (int i = 0; i < 100; ++i) by_nccl();
-  const long between = gpu_benchmark::allocations();
+  const long between = allocations();
   for (int i = 0; i < 100; ++i) by_cohort();
-  const long after = gpu_benchmark::allocations();
+  const long after = allocations();
   print("allocations in 100 groups, NCCL's own" + kind, static_cast<double>(between - before), "");
   print("allocations in 100 groups, cohort" + kind, static_cast<double>(after - between), "");
   s.synchronize();
@@ -345,67 +298,6 @@ void wrapper() {
   }
   wrapper_of(false);
   wrapper_of(true);
-}
-
-/// A thread that notes when the last write of a stream's kernel is seen on the host: as early as anybody there can know.
-class witness {
- public:
-  witness() : thread_([this] { watch(); }) {}
-  witness(const witness&) = delete;
-  witness& operator=(const witness&) = delete;
-  ~witness() {
-    over_ = true;
-    thread_.join();
-  }
-  void expect(const gpu_test::hold_up& hold) {
-    seen_ = false;
-    watched_ = &hold;
-  }
-  [[nodiscard]] clock_type::time_point when() const {
-    while (!seen_) {}
-    return at_;
-  }
-
- private:
-  void watch() {
-    while (!over_) {
-      const gpu_test::hold_up* const hold = watched_;
-      if (hold == nullptr || !hold->ended()) continue;
-      at_ = clock_type::now();
-      watched_ = nullptr;
-      seen_ = true;
-    }
-  }
-  std::atomic<bool> over_{false};
-  std::atomic<bool> seen_{false};
-  std::atomic<const gpu_test::hold_up*> watched_{nullptr};
-  clock_type::time_point at_{};
-  std::thread thread_;
-};
-
-/// Microseconds from the kernel's last write, as another thread sees it, until `wait` returns: in them the kernel ends.
-template <class Prepare>
-void await_by(const char* name, cudaStream_t s, const Prepare& prepare, double work = 100e-6, int times = 300) {
-  witness other;
-  std::vector<double> each;
-  for (int i = 0; i < times; ++i) {
-    gpu_test::hold_up hold(s);
-    const auto wait = prepare();
-    other.expect(hold);
-    std::thread lets_go([&hold, work] {
-      const auto t = clock_type::now();
-      while (seconds_since(t) < work) {}
-      hold.let_go();
-    });
-    wait();
-    const auto now = clock_type::now();
-    each.push_back(std::chrono::duration<double>(now - other.when()).count() * 1e6);
-    lets_go.join();
-    check_cuda(cudaStreamSynchronize(s), "cudaStreamSynchronize");
-  }
-  std::sort(each.begin(), each.end());
-  print(std::string("after the kernel's last write, ") + name + ", median", each[each.size() / 2], "us");
-  print(std::string("after the kernel's last write, ") + name + ", p99", each[each.size() * 99 / 100], "us");
 }
 
 cohort::task<> awaiting(const cohort::host_wait& w) { co_await w; }

@@ -73,6 +73,7 @@ class inbox {
   std::condition_variable changed_{};
   std::vector<std::shared_ptr<sleeper>> mail_{};
   std::vector<std::shared_ptr<sleeper>> watched_{};
+  std::vector<std::shared_ptr<sleeper>> looked_at_{};  // the driving thread's copy, while it looks
   std::chrono::steady_clock::time_point watched_until_{};
   std::atomic<bool> has_watched_{false};
   std::vector<bell> bells_{};

@@ -71,7 +71,7 @@ class ipc_ranks {
   /// The stream of all calls.
   [[nodiscard]] cudaStream_t stream() const noexcept { return state_->stream(); }
   /// What is on the stream by now, for on_host().
-  [[nodiscard]] stream_ordered enqueued() const noexcept { return {state_, stream(), "ipc_ranks"}; }
+  [[nodiscard]] stream_ordered enqueued() const noexcept { return {state_->ticket(), stream(), "ipc_ranks"}; }
 
   /// Makes a buffer of every rank known to all of them.
   ///

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // How an operation names the communicator that it belongs to without keeping it: a place that is never freed, and the number
 // of those that have had it before. To count owners would be the most of what a call costs: each count is an access to
-// memory that waits for all before it. Used by stream_ordered.hpp.
+// memory that waits for all before it. Used by device_party.hpp and stream_ordered.hpp.
 #pragma once
-
-#include <cohort/error.hpp>
-#include <cohort/gpu/device_party.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -13,6 +10,8 @@
 #include <vector>
 
 namespace cohort::detail {
+
+class device_party;
 
 class party_ticket {
   struct place {
@@ -52,17 +51,7 @@ class party_ticket {
   /// Any thread.
   ///
   /// Errors: aborted where the party has gone
-  [[nodiscard]] std::shared_ptr<device_party> party() const {
-    std::shared_ptr<device_party> found;
-    if (place_ != nullptr) {
-      const std::lock_guard lock(place_->mutex);
-      // One that is going has no owners any more, and is not found.
-      if (place_->party != nullptr && place_->number == number_) found = place_->party->weak_from_this().lock();
-    }
-    if (!found)
-      throw error(errc::aborted, "the communicator of this operation has gone: keep it until the await is over");
-    return found;
-  }
+  [[nodiscard]] std::shared_ptr<device_party> party() const;
 
  private:
   party_ticket(place* where, std::uint64_t number) noexcept : place_(where), number_(number) {}

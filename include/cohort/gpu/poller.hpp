@@ -137,10 +137,11 @@ class poller_core {
   }
 
   void wait_for_news(std::unique_lock<std::mutex>& lock) {
-    const auto news = [this] { return ending_ || !new_.empty(); };
-    if (overseen_.empty()) changed_.wait(lock, [&] { return news() || !overseen_.empty(); });
-    else changed_.wait_for(lock, oversight, news);
+    if (overseen_.empty()) changed_.wait(lock, [this] { return has_news() || !overseen_.empty(); });
+    else changed_.wait_for(lock, oversight, [this] { return has_news(); });
   }
+  /// With the lock held.
+  [[nodiscard]] bool has_news() const noexcept { return ending_ || !new_.empty(); }
   void oversee_all() {
     std::vector<std::shared_ptr<guardian>> now;
     {
@@ -159,7 +160,7 @@ class poller_core {
   /// Until the next inquiry, or something new.
   void rest() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, inquiry, [this] { return ending_ || !new_.empty(); });
+    changed_.wait_for(lock, inquiry, [this] { return has_news(); });
   }
   [[nodiscard]] bool ending() {
     const std::lock_guard lock(mutex_);

@@ -188,7 +188,7 @@ class host_staging {
   [[nodiscard]] static transport::device_range range_of(const staged_buffer<T>& b) noexcept {
     return {reinterpret_cast<const std::byte*>(b.where.data()), b.where.size_bytes(), &detail::copy_on_device_or_host};
   }
-  [[nodiscard]] stream_ordered here(on where) const { return {party_, where.stream, "host_staging"}; }
+  [[nodiscard]] stream_ordered here(on where) const { return {party_->ticket(), where.stream, "host_staging"}; }
 
   /// Room for all buffers, each on a cache line of its own.
   [[nodiscard]] std::vector<std::byte*> place(std::initializer_list<std::size_t> sizes) {

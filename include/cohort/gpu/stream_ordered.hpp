@@ -39,9 +39,6 @@ class [[nodiscard("co_await it: on the CPU the same call must be awaited")]] str
  public:
   using value_type = void;
 
-  /// Of what it keeps alive, and of a communicator that it does not.
-  stream_ordered(std::shared_ptr<detail::device_party> party, cudaStream_t s, const char* operation) noexcept
-      : kept_(std::move(party)), stream_(s), operation_(operation) {}
   stream_ordered(const detail::party_ticket& party, cudaStream_t s, const char* operation) noexcept
       : ticket_(party), stream_(s), operation_(operation) {}
 
@@ -77,14 +74,19 @@ class [[nodiscard("co_await it: on the CPU the same call must be awaited")]] str
   /// For on_host().
   ///
   /// Errors: aborted where the communicator has gone
-  [[nodiscard]] std::shared_ptr<detail::device_party> party() const { return kept_ ? kept_ : ticket_.party(); }
+  [[nodiscard]] std::shared_ptr<detail::device_party> party() const { return ticket_.party(); }
   [[nodiscard]] const char* operation() const noexcept { return operation_; }
 
  private:
-  std::shared_ptr<detail::device_party> kept_{};
-  detail::party_ticket ticket_{};
+  detail::party_ticket ticket_;
   cudaStream_t stream_;
   const char* operation_;
 };
 
+namespace detail {
+
+/// What a call returns that a static_assert has refused already.
+[[nodiscard]] inline stream_ordered refused_operation() noexcept { return {party_ticket(), nullptr, "refused"}; }
+
+}  // namespace detail
 }  // namespace cohort

@@ -72,9 +72,7 @@ class nccl_handle {
     ncclComm_t made = nullptr;
     ncclConfig_t c = NCCL_CONFIG_INITIALIZER;
     c.blocking = 1;
-    ncclResult_t code = ncclCommSplit(comm_, 0, rank, &made, &c);
-    // NCCL answers before it is done, and `made` is its own until then.
-    if (code == ncclSuccess || code == ncclInProgress) code = follow(ncclInProgress, until);
+    const ncclResult_t code = follow_making(ncclCommSplit(comm_, 0, rank, &made, &c), until);
     if (code != ncclSuccess || made == nullptr) {
       const std::string sentence = nccl_sentence(code, "ncclCommSplit", comm_) + " (" + who + ")";
       abort();  // which waits for NCCL's thread
@@ -96,7 +94,12 @@ class nccl_handle {
   [[nodiscard]] ncclResult_t follow(ncclResult_t code, clock::time_point until) const noexcept {
     return follow(comm_, code, until);
   }
-  /// The same, with an error for any other outcome than success.
+  /// The same of a call by which NCCL makes something: it answers ncclSuccess and goes on, on a thread of its own, and what it
+  /// has made is there only when it is done; until then the place for it is NCCL's.
+  [[nodiscard]] ncclResult_t follow_making(ncclResult_t code, clock::time_point until) const noexcept {
+    return follow(code == ncclSuccess ? ncclInProgress : code, until);
+  }
+  /// follow(), with an error for any other outcome than success.
   void settle(ncclResult_t code, const char* function, clock::time_point until, const std::string& who) const {
     code = follow(code, until);
     if (code == ncclSuccess) return;
@@ -132,9 +135,11 @@ class nccl_handle {
   }
   /// Ends the kernels that are in flight and frees it.
   void abort() noexcept {
-    while (pulling_) ::sched_yield();  // what the two share is freed by one at a time
+    // What the two share is freed by one thread at a time: this one has the brake, or waits for who has it.
+    const ncclComm_t brake = brake_.exchange(nullptr);
+    while (pulling_) ::sched_yield();
     if (comm_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
-    pull_brake();
+    if (brake != nullptr) static_cast<void>(ncclCommAbort(brake));
   }
 
  private:

@@ -44,7 +44,7 @@ class nccl_message_calls {
   stream_ordered send(Buffer&&, Rank, Options&&...) const {
     static_assert(always_false<Rank>,
                   "cohort: a destination is a type, so that it cannot be taken for a count: write to{1}");
-    return refused();
+    return refused_operation();
   }
 
   template <class Buffer, message_label Label, class... Options>
@@ -73,12 +73,12 @@ class nccl_message_calls {
   stream_ordered recv(Buffer&&, Rank, Options&&...) const {
     static_assert(always_false<Rank>,
                   "cohort: a source is a type, so that it cannot be taken for a count: write from{0}");
-    return refused();
+    return refused_operation();
   }
   template <class Buffer, std::same_as<from_any_t> Source, class... Options>
   stream_ordered recv(Buffer&&, Source, Options&&...) const {
     static_cast<void>(check_device_source<Source>());
-    return refused();
+    return refused_operation();
   }
   template <class Buffer, message_label Label, class... Options>
   stream_ordered recv(Buffer&&, from, Label, Options&&...) const {
@@ -152,7 +152,7 @@ class nccl_message_calls {
         "cohort: a batch of this backend moves memory of a device: sending(grad.device_view(), to{1}), "
         "receiving(next.device_view(), from{1}); messages of host memory are started on the communicator of the "
         "host that this one was made of");
-    return {refused(), 0};
+    return {refused_operation(), 0};
   }
   template <class... Options>
   device_batch batch(const std::vector<device_message>& messages, const Options&... options) const {
@@ -162,7 +162,6 @@ class nccl_message_calls {
 
  private:
   [[nodiscard]] const nccl_front& calls() const noexcept { return static_cast<const Communicator&>(*this).calls(); }
-  [[nodiscard]] stream_ordered refused() const { return stream_ordered(calls().party(), nullptr, "refused"); }
   template <class Label>
   [[nodiscard]] stream_ordered tagged() const {
     if constexpr (check_device_label<Label>()) {
@@ -172,7 +171,7 @@ class nccl_message_calls {
           "order is the same on both ranks; where it is not, start them together and the tags decide: "
           "world.batch(sending(a, to{1}, tag{2}), receiving(b, from{1}, tag{1}))");
     }
-    return refused();
+    return refused_operation();
   }
   template <class Rest, std::size_t Count>
   static void take(const Rest& rest, std::array<device_message, Count>& messages, std::size_t& at,

@@ -39,7 +39,7 @@ class nccl_move_calls {
   stream_ordered broadcast(Buffer&&, Rank, Options&&...) const {
     static_assert(always_false<Rank>,
                   "cohort: a root is a type, so that it cannot be taken for a count: write root{0}");
-    return stream_ordered(calls().party(), nullptr, "refused");
+    return refused_operation();
   }
 
   /// Gives every rank the blocks of all ranks, in the order of the ranks.
@@ -333,12 +333,12 @@ class nccl_move_calls {
   template <class Value>
   [[nodiscard]] stream_ordered returned() const {
     static_cast<void>(refuse_returned_values<Value>());
-    return stream_ordered(calls().party(), nullptr, "refused");
+    return refused_operation();
   }
   template <class In>
   [[nodiscard]] stream_ordered uncounted() const {
     static_cast<void>(refuse_unknown_counts<In>());
-    return stream_ordered(calls().party(), nullptr, "refused");
+    return refused_operation();
   }
 
   /// A list of buffers of one size.

@@ -7,7 +7,6 @@
 #include <cohort/gpu/buffer.hpp>
 #include <cohort/gpu/device.hpp>
 #include <cohort/gpu/event.hpp>
-#include <cohort/gpu/party_ticket.hpp>
 #include <cohort/gpu/poller.hpp>
 #include <cohort/gpu/stream.hpp>
 #include <cohort/gpu/stream_ordered.hpp>
@@ -51,7 +50,6 @@ class nccl_party final : public device_party {
   call_gate gate_{};
   std::atomic<std::int64_t> calls_{-1};  // the poller reads it
   std::atomic<bool> failed_{false};
-  party_ticket::office office_{this};
 
  public:
   bool in_group = false;  ///< between ncclGroupStart and ncclGroupEnd
@@ -83,7 +81,6 @@ class nccl_party final : public device_party {
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] int device_index() const noexcept { return device_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] party_ticket ticket() const noexcept { return office_.ticket(); }
   [[nodiscard]] ncclComm_t comm() const noexcept { return comm_.get(); }
   [[nodiscard]] const nccl_handle& handle() const noexcept { return comm_; }
   [[nodiscard]] call_gate& gate() noexcept { return gate_; }
@@ -110,8 +107,10 @@ class nccl_party final : public device_party {
     return make_failure(nccl_condition(code), "", nccl_sentence(code, "NCCL's own thread", nullptr));
   }
   [[nodiscard]] bool begin_abort(std::exception_ptr why) noexcept override {
-    braking_ = false;
-    if (!gate_.enter_to_abort() && !(braking_ = does_not_come_out())) return false;
+    constexpr std::chrono::milliseconds grace{100};  // most calls come out of NCCL by themselves
+    const bool entered = gate_.enter_to_abort();
+    if (!entered && (!comm_.blocks() || time_inside() < grace)) return false;
+    braking_ = !entered;
     note_failure(std::move(why));
     return true;
   }
@@ -122,10 +121,7 @@ class nccl_party final : public device_party {
   }
   /// Where NCCL's calls block, one that lasts longer than the communicator's timeout is ended.
   void oversee() noexcept override {
-    const std::uint64_t inside = gate_.call_inside();
-    const auto now = clock::now();
-    if (inside != overseen_.call) overseen_ = {inside, now};
-    if (inside == 0 || now - overseen_.since < timeout.load() || failed()) return;
+    if (time_inside() <= timeout.load() || failed()) return;
     note_failure(make_failure(errc::timed_out, "",
                               "a call of NCCL's has not ended: a rank has not made this call, or cannot be reached"));
     comm_.pull_brake();
@@ -190,14 +186,13 @@ class nccl_party final : public device_party {
       check_other(code, function, operation);
   }
 
-  /// The outcome of a call by which NCCL makes something: it answers ncclSuccess and goes on, on a thread of its own, and
-  /// puts at `made` what it has made only when it is done. Until then `made` is NCCL's.
+  /// The outcome of a call by which NCCL makes something, which is at `made` then.
   ///
   /// Needs:  no group, in which nothing can be waited for
   /// Errors: as check
   template <class Made>
   void check_made(ncclResult_t code, const Made& made, const char* function, const char* operation) {
-    if (code == ncclSuccess || code == ncclInProgress) code = comm_.follow(ncclInProgress, deadline_of_call());
+    code = comm_.follow_making(code, deadline_of_call());
     // Of a communicator that has lost a rank the error stays, whatever was made of it.
     if (code != ncclInProgress && made != nullptr) return;
     check(code, function, operation);
@@ -291,14 +286,15 @@ class nccl_party final : public device_party {
       throw describe(e.condition(), operation, std::string(function) + " was ended: " + e.what());
     }
   }
-  /// Whether the thread inside has been in the same call for so long that only the brake helps. The poller's thread, which
-  /// asks again every millisecond.
-  [[nodiscard]] bool does_not_come_out() noexcept {
-    constexpr std::chrono::milliseconds grace{100};
-    const std::uint64_t inside = comm_.blocks() ? gate_.call_inside() : 0;
+  /// For how long a thread of the user's has been in the same call, as the poller's thread has seen it; 0: in none.
+  [[nodiscard]] clock::duration time_inside() noexcept {
+    const std::uint64_t inside = gate_.call_inside();
     const auto now = clock::now();
-    if (inside != refused_.call) refused_ = {inside, now};
-    return inside != 0 && now - refused_.since > grace;
+    if (inside != seen_inside_ || inside == 0) {
+      seen_inside_ = inside;
+      seen_since_ = now;
+    }
+    return now - seen_since_;
   }
   void note_failure(std::exception_ptr why) noexcept {
     const std::lock_guard lock(mutex_);
@@ -316,14 +312,10 @@ class nccl_party final : public device_party {
   std::vector<int> members_;
   mutable std::mutex mutex_{};
   std::exception_ptr cause_{};
-  // The poller's: which call it found this rank in, since when.
-  struct stay {
-    std::uint64_t call = 0;
-    clock::time_point since{};
-  };
-  stay overseen_{};
-  stay refused_{};
-  bool braking_ = false;
+  // The poller's.
+  std::uint64_t seen_inside_ = 0;  // the call in which it found this rank
+  clock::time_point seen_since_{};
+  bool braking_ = false;  // between begin_abort() and finish_abort()
   std::shared_ptr<poller> poller_{};
   event_pool events_{};
   std::vector<device_scratch> scratch_{};

@@ -192,7 +192,7 @@ class nccl_reduction_calls {
   template <class Value, class Op>
   stream_ordered exclusive_scan(Value&&, Op) const {
     static_cast<void>(refuse_returned_values<Value>());
-    return stream_ordered(calls().party(), nullptr, "refused");
+    return refused_operation();
   }
   template <class In, class Out, class Op, class S, class... Options>
   stream_ordered exclusive_scan(In&& in, Out&& out, Op op, initial<S> start, Options&&... options) const {

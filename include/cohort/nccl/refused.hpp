@@ -63,7 +63,7 @@ class nccl_refused_calls {
     static_assert(always_false<Options...>,
                   "cohort: NCCL cannot say which rank has not come: call monitored_barrier on the communicator of the "
                   "host that this one was made of; barrier() here is one of the streams");
-    return nothing();
+    return refused_operation();
   }
 
   template <class... Arguments>
@@ -76,15 +76,13 @@ class nccl_refused_calls {
   }
 
  private:
-  [[nodiscard]] static stream_ordered nothing() noexcept { return {nullptr, nullptr, "refused"}; }
-
   template <class... Arguments>
   [[nodiscard]] static stream_ordered unknown_message() noexcept {
     static_assert(
         always_false<Arguments...>,
         "cohort: NCCL tells nobody of a message before it is received: agree on its source and size beforehand, "
         "or announce it over the communicator of the host that this one was made of, which has probe");
-    return nothing();
+    return refused_operation();
   }
   template <class... Arguments>
   [[nodiscard]] static stream_ordered object() noexcept {
@@ -92,14 +90,14 @@ class nccl_refused_calls {
                   "cohort: an object is encoded in the memory of the host, and NCCL moves memory of devices: make this "
                   "call on the communicator of the host that this one was made of (world.broadcast_object(settings, "
                   "root{0})); where there was only a store, connect<cpu>() makes one");
-    return nothing();
+    return refused_operation();
   }
   template <class... Arguments>
   [[nodiscard]] static stream_ordered registered() noexcept {
     static_assert(always_false<Arguments...>,
                   "cohort: memory that NCCL has registered with all ranks must be allocated for it: make it by "
                   "make_window<T>(count)");
-    return nothing();
+    return refused_operation();
   }
 };
 

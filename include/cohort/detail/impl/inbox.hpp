@@ -36,14 +36,14 @@ COHORT_DECL bool inbox::run() {
 
 COHORT_DECL bool inbox::look() {
   if (has_mail() || !has_watched_.load(std::memory_order_relaxed)) return has_mail();
-  std::vector<std::shared_ptr<sleeper>> now;
   {
     const std::lock_guard lock(mutex_);
-    now = watched_;
+    looked_at_ = watched_;
   }
-  for (const std::shared_ptr<sleeper>& each : now) {
+  for (const std::shared_ptr<sleeper>& each : looked_at_) {
     if (each->look()) post(each);
   }
+  looked_at_.clear();
   return has_mail();
 }
 
