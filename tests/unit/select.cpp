@@ -81,11 +81,17 @@ TEST_CASE("ranks that share fewer cores send fewer and longer messages, for long
   };
   using enum algorithm;
   for (const int ranks : {3, 4, 8}) {
-    for (const std::size_t bytes : {65536U, 524287U}) {
-      CHECK(chosen(operation_kind::broadcast, bytes, ranks, true, crowd) == binomial);
-      CHECK(chosen(operation_kind::broadcast, bytes, ranks, true, room) == circulant);
+    for (const std::size_t bytes : {65536U, 1U << 30}) {
+      for (const operation_kind kind : {operation_kind::broadcast, operation_kind::reduce}) {
+        CHECK(chosen(kind, bytes, ranks, true, crowd) == binomial);
+        CHECK(chosen(kind, bytes, ranks, true, room) == circulant);
+      }
     }
-    CHECK(chosen(operation_kind::broadcast, 524288, ranks, true, crowd) == circulant);
+    CHECK(chosen(operation_kind::gather, 8, ranks, true, crowd) == linear);
+    CHECK(chosen(operation_kind::gather, 8, ranks, true, room) == binomial);
+    CHECK(chosen(operation_kind::scatter, 511, ranks, true, crowd) == binomial);
+    CHECK(chosen(operation_kind::scatter, 512, ranks, true, crowd) == linear);
+    CHECK(chosen(operation_kind::scatter, 512, ranks, true, room) == binomial);
     for (const std::size_t bytes : {32768U, 65535U}) {
       CHECK(chosen(operation_kind::all_reduce, bytes, ranks, true, crowd) == recursive_doubling);
       CHECK(chosen(operation_kind::all_reduce, bytes, ranks, false, crowd) == recursive_doubling);
@@ -96,8 +102,15 @@ TEST_CASE("ranks that share fewer cores send fewer and longer messages, for long
     CHECK(chosen(operation_kind::scan, 8, ranks, true, room) == recursive_doubling);
   }
   CHECK(chosen(operation_kind::all_reduce, 65536, 4, false, crowd) == halving_doubling);
+  CHECK(chosen(operation_kind::reduce, 65536, 4, false, crowd) == binomial);
+  CHECK(chosen(operation_kind::all_to_all, 512, 4, true, crowd) == bruck);
+  CHECK(chosen(operation_kind::all_to_all, 513, 4, true, crowd) == pairwise);
+  CHECK(chosen(operation_kind::all_to_all, 8, 3, true, crowd) == pairwise);
+  CHECK(chosen(operation_kind::all_to_all, 8, 4, true, room) == pairwise);
   // Two ranks have nothing to choose between by that.
-  for (const operation_kind kind : {operation_kind::broadcast, operation_kind::all_reduce, operation_kind::scan}) {
+  for (const operation_kind kind :
+       {operation_kind::broadcast, operation_kind::all_reduce, operation_kind::scan, operation_kind::reduce,
+        operation_kind::gather, operation_kind::scatter, operation_kind::all_to_all}) {
     for (const std::size_t bytes : {8U, 65536U, 1U << 20}) {
       CHECK(chosen(kind, bytes, 2, true, crowd) == chosen(kind, bytes, 2, true, room));
     }

@@ -96,6 +96,11 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     });
   }
 
+  /// Whether this end is in the midst of a message either way, and the peer has the next word.
+  [[nodiscard]] bool awaits_more() const noexcept {
+    return !between_frames() || !announced_.empty() || !granted_.empty();
+  }
+
   void send(request& r);
   /// Sends a short message and needs nothing of the caller's any more: what the stream has no room for is copied.
   /// False: nothing was sent, a request is needed.

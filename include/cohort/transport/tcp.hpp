@@ -116,7 +116,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   /// A message to this rank itself is copied when it is sent, if it is not longer.
   static constexpr std::size_t local_eager_limit = std::size_t{256} << 10;
   /// Few sockets are asked directly; many cost less through the reactor.
-  static constexpr std::size_t asked_directly = 4;
+  static constexpr std::size_t asked_directly = 16;
 
   enum class link : unsigned char { none, dialing, promised, open, lost };
   /// A connection beside the first one.
@@ -142,6 +142,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
     bool left = false;         // in good order, as the monitor says; what it sent before may still be on its way
     int stripes = 0;           // of what is sent to it; 0: not looked at yet
     prompt_answers answers{};
+    bool awaited = true;  // each turn asks its socket: a receive may wait for what comes from it
     std::vector<lane> lanes{};
   };
 
@@ -187,6 +188,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void start_local(request& send);
   void start_probe(request& probe);
   void start_posted(request& receive);
+  void look_for(int rank);
+  void has_come(int rank, std::uint64_t context);
   [[nodiscard]] bool receive_from_socket(peer& p, const envelope& expected, const piece& into, std::uint64_t& came);
   void refuse(const request& r, int culprit, errc code, std::string text);
   void suspect(int rank, std::string text);

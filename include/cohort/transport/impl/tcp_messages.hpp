@@ -106,6 +106,7 @@ inline void tcp_transport::start_probe(request& probe) {
     return complete(probe);
   }
   if (probe.immediate) {
+    look_for(probe.peer);  // whoever asks now may ask again
     probe.header.source = -1;
     return complete(probe);
   }
@@ -115,11 +116,27 @@ inline void tcp_transport::start_probe(request& probe) {
 // Waits for a message, if somebody is left who can send it.
 inline void tcp_transport::start_posted(request& receive) {
   matcher_.post(receive);
+  look_for(receive.peer);
   if (receive.peer < 0 || receive.peer == rank()) return;
   if (is_gone(receive.peer)) return check_departed(receive.peer);
   if (peer_of(receive.peer).state == link::lost) {
     suspect(receive.peer, "the connection to rank " + std::to_string(receive.peer) + " is lost");
   }
+}
+
+/// Each turn asks the socket of this rank from now on, or of any; the others are asked now and then.
+inline void tcp_transport::look_for(int from) {
+  if (from == rank()) return;
+  if (from >= 0) {
+    peer_of(from).awaited = true;
+  } else {
+    for (const int r : open_) peer_of(r).awaited = true;
+  }
+}
+
+/// A message. Each turn goes on asking if another receive of that communicator waits for this rank, and no other.
+inline void tcp_transport::has_come(int from, std::uint64_t context) {
+  peer_of(from).awaited = matcher_.awaits(context, from, false) || matcher_.awaits(context, -1, false);
 }
 
 inline void tcp_transport::start_receive(request& receive) {
@@ -159,11 +176,15 @@ inline void tcp_transport::withdraw(request& r) {
 inline void tcp_transport::entered(const call& c) { static_cast<void>(contradicts_early(*this, matcher_, c)); }
 
 inline void tcp_transport::on_message(peer_connection& c, const envelope& header) {
+  const int from = c.peer();
+  const std::uint64_t context = header.context;
   take_message(*this, matcher_, c, header);
+  has_come(from, context);
 }
 
 inline void tcp_transport::on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) {
   take_announced(*this, matcher_, c, header, ticket);
+  has_come(c.peer(), header.context);
   arm_write(c.peer());
 }
 

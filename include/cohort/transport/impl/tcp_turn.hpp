@@ -17,17 +17,22 @@ inline bool tcp_transport::progress() {
   };
   bool moved = look_at_memory();
   bool striping = false;
+  // Words in memory cost less to look at than sockets: with nothing else open the others are asked more rarely.
+  const unsigned every = open_.empty() && neighbours_ ? 64 : 32;
+  const bool asks_all = ++turn_ % every == 0;
   if (open_.size() <= asked_directly) {
     for (std::size_t i = 0; i < open_.size(); ++i) {
-      const std::shared_ptr<peer_connection> c = peer_of(open_[i]).connection;
-      if (const stripe_set* const stripes = c->stripes_if_any()) striping = striping || stripes->busy();
+      const peer& p = peer_of(open_[i]);
+      if (const stripe_set* const stripes = p.connection->stripes_if_any()) striping = striping || stripes->busy();
+      // Each socket that is asked in vain costs a call of the kernel's.
+      const bool reads = asks_all || p.awaited || p.connection->awaits_more();
+      if (!reads && !p.connection->has_output()) continue;
+      const std::shared_ptr<peer_connection> c = p.connection;  // what comes may end it
       if (c->has_output()) moved = c->try_write() || moved;
-      if (c->open()) moved = c->try_read() || moved;
+      if (reads && c->open()) moved = c->try_read() || moved;
     }
   }
-  // Words in memory cost less to look at than sockets: with nothing else open the reactor is asked more rarely.
-  const unsigned every = open_.empty() && neighbours_ ? 64 : 16;
-  if (open_.size() > asked_directly || striping || ++turn_ % every == 0) {
+  if (open_.size() > asked_directly || striping || asks_all) {
     if (neighbours_ && neighbours_->has_waiting()) read_mail();
     if (io_->stopped()) io_->restart();
     // Who has not slept for some turns is not about to.
