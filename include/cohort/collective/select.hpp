@@ -43,8 +43,9 @@ struct selection_row {
 };
 
 /// For Ethernet and loopback: a message costs as much as some 32 KiB on the wire, and more where ranks share fewer cores and
-/// each of them is a change of process. Of the rows of an operation the first that applies is taken. Reductions by rows without needs_commutative all combine by one tree over the ranks, so that
-/// choosing as if no functor commuted gives results that do not depend on the size of the vector.
+/// each of them is a change of process: then what all of them do is added up, and a pipeline only has more messages. Of the rows
+/// of an operation the first that applies is taken. Reductions by rows without needs_commutative all combine by one tree over
+/// the ranks, so that choosing as if no functor commuted gives results that do not depend on the size of the vector.
 inline constexpr selection_row default_selection[] = {
     {operation_kind::barrier, 0, 1, false, algorithm::dissemination},
     {operation_kind::broadcast, 0, 3, false, algorithm::binomial, true},
