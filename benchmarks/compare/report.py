@@ -13,6 +13,12 @@ TITLES = {"cohort": "cohort", "cohort_registered": "registered", "bare": "bare",
           "bare_registered": "bare, reg.", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
           "openmpi_requests": "Open MPI, I", "mpich_requests": "MPICH, I",
           "bare_openmpi": "bare, Open MPI", "bare_mpich": "bare, MPICH", "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
+# The colour says which library, the line how it is asked.
+LOOKS = {"cohort": ("tab:blue", "-"), "cohort_registered": ("tab:cyan", "-"), "bare": ("black", ":"),
+         "bare_single": ("tab:gray", ":"), "bare_registered": ("tab:cyan", ":"), "openmpi": ("tab:orange", "-"),
+         "mpich": ("tab:green", "-"), "gloo": ("tab:red", "-"), "openmpi_requests": ("tab:orange", "--"),
+         "mpich_requests": ("tab:green", "--"), "bare_openmpi": ("tab:orange", ":"), "bare_mpich": ("tab:green", ":"),
+         "cohort_openmpi": ("tab:orange", "-."), "cohort_mpich": ("tab:green", "-.")}
 
 
 def size_text(count):
@@ -196,9 +202,10 @@ def plot(options, rows, stem):
             continue
         columns = min(3, len(cases))
         lines = (len(cases) + columns - 1) // columns
-        figure, axes = pyplot.subplots(lines, columns, figsize=(5 * columns, 3.8 * lines), squeeze=False)
+        figure, axes = pyplot.subplots(lines, columns, figsize=(5 * columns + 1.7, 3.8 * lines), squeeze=False)
         for axis in axes.flat[len(cases):]:
             axis.set_visible(False)
+        shown = {}
         for axis, (transport, ranks) in zip(axes.flat, cases):
             for library in LIBRARIES:
                 points = [(r["bytes"], r["times"][library]) for r in cells
@@ -206,17 +213,21 @@ def plot(options, rows, stem):
                 if not points:
                     continue
                 x = [p[0] for p in points]
-                axis.plot(x, [p[1]["median"] for p in points], marker="o", markersize=3, label=TITLES[library],
-                          linewidth=2.2 if library == "cohort" else 1.2)
-                axis.fill_between(x, [p[1]["q1"] for p in points], [p[1]["q3"] for p in points], alpha=0.15)
+                color, style = LOOKS[library]
+                shown[library], = axis.plot(x, [p[1]["median"] for p in points], marker="o", markersize=3, color=color,
+                                            linestyle=style, linewidth=2.2 if library == "cohort" else 1.2,
+                                            zorder=3 if library == "cohort" else 2)
+                axis.fill_between(x, [p[1]["q1"] for p in points], [p[1]["q3"] for p in points], alpha=0.15, color=color)
             axis.set_xscale("log", base=2)
             axis.set_yscale("log")
             axis.set_title(f"{operation}, {'shared memory' if transport == 'shm' else 'loopback TCP'}, {ranks} ranks")
             axis.set_xlabel("bytes")
             axis.set_ylabel("µs per call")
             axis.grid(True, which="major", alpha=0.3)
-            axis.legend(fontsize=8)
-        figure.tight_layout()
+        # One for all of them, beside them: in one of them it would lie on lines.
+        names = [l for l in LIBRARIES if l in shown]
+        figure.legend([shown[l] for l in names], [TITLES[l] for l in names], loc="center right", fontsize=9)
+        figure.tight_layout(rect=(0, 0, 1 - 1.7 / figure.get_figwidth(), 1))
         figure.savefig(f"{stem}_{operation}.png", dpi=110)
         pyplot.close(figure)
     print(f"written: {stem}_*.png")
