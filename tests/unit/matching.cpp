@@ -53,6 +53,32 @@ request receive(int peer, std::uint32_t sequence, bool tagged, bool any_tag = fa
 
 }  // namespace
 
+TEST_CASE("matching: whose message a receive may wait for; of very many receives, anybody's") {
+  matcher m;
+  CHECK_FALSE(m.may_await(0, 1));
+  request from_one = receive(1, 4, true);
+  m.post(from_one);
+  CHECK(m.may_await(0, 1));
+  CHECK_FALSE(m.may_await(0, 2));
+  CHECK_FALSE(m.may_await(9, 1));
+  request whoever = receive(-1, 5, true);
+  m.post(whoever);
+  CHECK(m.may_await(0, 2));
+  m.withdraw(whoever);
+  CHECK_FALSE(m.may_await(0, 2));
+  m.withdraw(from_one);
+  std::list<request> many;
+  bool anybody = false;
+  for (int i = 0; i < 1000; ++i) {
+    many.push_back(receive(1, 4, true));
+    m.post(many.back());
+    anybody = m.may_await(0, 2);
+    if (i == 8) CHECK_FALSE(anybody);
+  }
+  CHECK(anybody);
+  for (request& r : many) m.withdraw(r);
+}
+
 TEST_CASE("matching: a collective is found by its number and its sender, a message by source and tag") {
   matcher m;
   request number_four = receive(1, 4, false);

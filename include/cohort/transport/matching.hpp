@@ -113,6 +113,13 @@ class matcher {
     }
     return false;
   }
+  /// Whether a receive of this communicator may wait for this peer, or for whoever comes. Of many it looks at the first few.
+  [[nodiscard]] bool may_await(std::uint64_t context, int peer) {
+    constexpr int few = 32;
+    const request* r = of(context).posted.front();
+    for (int i = 0; i < few && r != nullptr && r->peer != peer && r->peer >= 0; ++i) r = r->next;
+    return r != nullptr;
+  }
   /// The communicator is gone; `dropped` sees each message that nobody has asked for.
   template <class Dropped>
   void forget(std::uint64_t context, Dropped dropped) {

@@ -134,9 +134,10 @@ inline void tcp_transport::look_for(int from) {
   }
 }
 
-/// A message. Each turn goes on asking if another receive of that communicator waits for this rank, and no other.
+/// A message. Each turn goes on asking if another receive of that communicator may wait for this rank.
 inline void tcp_transport::has_come(int from, std::uint64_t context) {
-  peer_of(from).awaited = matcher_.awaits(context, from, false) || matcher_.awaits(context, -1, false);
+  peer& p = peer_of(from);
+  if (p.memory == nullptr) p.awaited = matcher_.may_await(context, from);
 }
 
 inline void tcp_transport::start_receive(request& receive) {
