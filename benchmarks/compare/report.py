@@ -7,12 +7,11 @@ import platform
 import subprocess
 import time
 
-LIBRARIES = ["cohort", "cohort_registered", "bare", "bare_single", "bare_registered", "openmpi", "mpich", "gloo",
-             "openmpi_requests", "mpich_requests", "bare_openmpi", "bare_mpich", "cohort_openmpi", "cohort_mpich"]
 TITLES = {"cohort": "cohort", "cohort_registered": "registered", "bare": "bare", "bare_single": "bare, one copy",
           "bare_registered": "bare, reg.", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
           "openmpi_requests": "Open MPI, I", "mpich_requests": "MPICH, I",
           "bare_openmpi": "bare, Open MPI", "bare_mpich": "bare, MPICH", "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
+LIBRARIES = list(TITLES)
 # The colour says which library, the line how it is asked.
 LOOKS = {"cohort": ("tab:blue", "-"), "cohort_registered": ("tab:cyan", "-"), "bare": ("black", ":"),
          "bare_single": ("tab:gray", ":"), "bare_registered": ("tab:cyan", ":"), "openmpi": ("tab:orange", "-"),

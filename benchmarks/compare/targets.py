@@ -56,16 +56,30 @@ def limit_of(row, registered):
     return row["times"][best]["median"] / least if best and least else None
 
 
-def measured(rows, applies, registered):
-    """(ratio, its upper quartile, limit, row) of each cell, the worst first."""
-    found = [(ratios_of(row, registered), limit_of(row, registered), row) for row in rows if applies(row)]
-    return sorted(((r["ratio"], r["q3"], limit, row) for r, limit, row in found if r), key=lambda each: each[0])
+OUT_OF_REACH, WITHIN_SPREAD = "out of reach", "within the spread"
+
+
+def why_missed(far, near):
+    """Of a cell that misses its target, what else is to be said."""
+    return OUT_OF_REACH if far else WITHIN_SPREAD if near else ""
 
 
 def out_of_reach(ratio, limit, least):
-    """Whether a cell misses its target and would without any library. What was written without one says nothing where a
+    """Whether a cell that misses its target would without any library. What was written without one says nothing where a
     library is faster than it, but for the twentieth that two runs of one program differ by."""
-    return ratio < least and limit is not None and 1 <= limit < least and ratio <= 1.05 * limit
+    return limit is not None and 1 <= limit < least and ratio <= 1.05 * limit
+
+
+def measured(rows, applies, least, registered):
+    """(ratio, limit, row, why it misses or None) of each cell, the worst first."""
+    found = []
+    for row in filter(applies, rows):
+        r, limit = ratios_of(row, registered), limit_of(row, registered)
+        if r:
+            missed = r["ratio"] < least
+            why = why_missed(out_of_reach(r["ratio"], limit, least), r["q3"] >= least) if missed else None
+            found.append((r["ratio"], limit, row, why))
+    return sorted(found, key=lambda each: each[0])
 
 
 def least_over_mpi(row, library):
@@ -81,59 +95,52 @@ def least_over_mpi(row, library):
 
 
 def over_mpi(rows):
-    """(what, at most, unit, cells, those that miss, the worst) of cohort over MPI beside the same calls of MPI alone; cells as
-    (value, its lower quartile, the least possible or None, its name)."""
-    def values_of(r, most, alone):
-        return (r["ratio"], r["q1"]) if most > 1 else (r["difference"], (r["q1"] - 1) * alone)
-
-    def limit_of_cell(row, library, most):
-        least = least_over_mpi(row, library)
-        alone = row["times"][library]["median"]
-        return None if least is None else least / alone if most > 1 else least - alone
+    """(what, at most, unit, cells) of cohort over MPI beside the same calls of MPI alone; cells as (value, the least possible
+    or None, its name, why it misses or None), the worst first."""
+    def cell(row, library, r, most):
+        alone, least = row["times"][library]["median"], least_over_mpi(row, library)
+        relative = most > 1
+        value, better = (r["ratio"], r["q1"]) if relative else (r["difference"], (r["q1"] - 1) * alone)
+        limit = None if least is None else least / alone if relative else least - alone
+        why = why_missed(limit is not None and limit > most, better <= most) if value > most else None
+        return value, limit, f"{report.cell_text(row)}, {report.TITLES[library]}", why
 
     for transport, where in (("shm", "in memory"), ("tcp", "over MPI's TCP")):
         for words, sizes, most, unit in ((f"over MPI, {where}, from 64 KiB", lambda b: b >= 64 * KIB, 1.02, ""),
                                          (f"over MPI, {where}, 8 B", lambda b: b == 8, 0.3, " µs more")):
-            here = [(*values_of(r, most, row["times"][l]["median"]), limit_of_cell(row, l, most),
-                     f"{report.cell_text(row)}, {report.TITLES[l]}")
-                    for row in rows for l, r in row["over_mpi"].items()
+            here = [cell(row, l, r, most) for row in rows for l, r in row["over_mpi"].items()
                     if row["transport"] == transport and row["ranks"] == 2 and sizes(row["bytes"])]
             if here:
-                here.sort(key=lambda each: -each[0])
-                yield words, most, unit, len(here), [each for each in here if each[0] > most], here[0]
-
-
-def why_text(out_of_reach_here, within_spread):
-    return ", out of reach" if out_of_reach_here else ", within the spread" if within_spread else ""
-
-
-def split_over_mpi(missed, most):
-    """Of the cells that miss, how many are out of reach, and how many of the rest within the spread."""
-    far = [each for each in missed if each[2] is not None and each[2] > most]
-    return len(far), sum(lower <= most for _, lower, limit, _ in missed if limit is None or limit <= most)
+                yield words, most, unit, sorted(here, key=lambda each: -each[0])
 
 
 def limit_text(limit):
     return f" (limit {limit:.2f})" if limit is not None else ""
 
 
+def why_text(why):
+    return f", {why}" if why else ""
+
+
+def counts_text(cells):
+    """How many there are, and are met, out of reach and within the spread."""
+    reasons = [why for *_, why in cells]
+    return " | ".join(str(n) for n in (len(cells), *map(reasons.count, (None, OUT_OF_REACH, WITHIN_SPREAD))))
+
+
 def table(rows):
     """Lines of Markdown; none where the run had no cell of any target."""
     lines = []
     for words, applies, least, registered in TARGETS:
-        found = measured(rows, applies, registered)
-        if not found:
-            continue
-        worst, _, limit, row = found[0]
-        missed = [each for each in found if each[0] < least]
-        far = sum(out_of_reach(r, limit_here, least) for r, _, limit_here, _ in missed)
-        near = sum(upper >= least and not out_of_reach(r, limit_here, least) for r, upper, limit_here, _ in missed)
-        lines.append(f"| {words} | {least:g} | {len(found)} | {len(found) - len(missed)} | {far} | {near} | "
-                     f"{sum(r < 1 for r, *_ in found)} | {worst:.2f}{limit_text(limit)}: {report.cell_text(row)} |")
-    for words, most, unit, count, missed, (value, _, limit, cell) in over_mpi(rows):
-        far, near = split_over_mpi(missed, most)
-        lines.append(f"| {words} | {most:g}{unit} at most | {count} | {count - len(missed)} | {far} | {near} | | "
-                     f"{value:.2f}{unit}{limit_text(limit)}: {cell} |")
+        found = measured(rows, applies, least, registered)
+        if found:
+            worst, limit, row, _ = found[0]
+            lines.append(f"| {words} | {least:g} | {counts_text(found)} | {sum(r < 1 for r, *_ in found)} | "
+                         f"{worst:.2f}{limit_text(limit)}: {report.cell_text(row)} |")
+    for words, most, unit, found in over_mpi(rows):
+        value, limit, name, _ = found[0]
+        lines.append(f"| {words} | {most:g}{unit} at most | {counts_text(found)} | | "
+                     f"{value:.2f}{unit}{limit_text(limit)}: {name} |")
     if not lines:
         return []
     return ["What is aimed at: how many times as long the fastest peer takes (of cohort over MPI: its time over MPI's alone, by "
@@ -153,16 +160,15 @@ def main(words):
     with open(words[0], encoding="utf-8") as text:
         rows = json.load(text)["rows"]
     print("\n".join(table(rows)))
-    for what, applies, least, registered in TARGETS:
-        for ratio, upper, limit, row in measured(rows, applies, registered):
-            if ratio < least:
-                why = why_text(out_of_reach(ratio, limit, least), upper >= least)
+    for _, applies, least, registered in TARGETS:
+        for ratio, limit, row, why in measured(rows, applies, least, registered):
+            if why is not None:
                 print(f"{ratio:.2f} of {least:g}{limit_text(limit)}: {row['transport']}, {report.cell_text(row)}"
-                      f"{', registered' if registered else ''}{why}")
-    for words, most, unit, _, missed, _ in over_mpi(rows):
-        for value, lower, limit, cell in missed:
-            why = why_text(limit is not None and limit > most, lower <= most)
-            print(f"{value:.2f}{unit} of {most:g} at most{limit_text(limit)}: {words}: {cell}{why}")
+                      f"{', registered' if registered else ''}{why_text(why)}")
+    for words, most, unit, found in over_mpi(rows):
+        for value, limit, name, why in found:
+            if why is not None:
+                print(f"{value:.2f}{unit} of {most:g} at most{limit_text(limit)}: {words}: {name}{why_text(why)}")
 
 
 if __name__ == "__main__":

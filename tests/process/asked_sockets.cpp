@@ -49,6 +49,9 @@ std::vector<std::size_t> counts() {
   return all;
 }
 
+/// What is sent next finds its receiver waiting: how that one waits is what is counted.
+void send_late() { std::this_thread::sleep_for(std::chrono::microseconds{100}); }
+
 /// Afterwards there is a connection between every two, and nothing has been counted.
 task<> connect_all(communicator<cpu>& world) {
   const std::uint32_t word = 1;
@@ -66,7 +69,7 @@ task<int> waits_for_one(communicator<cpu> world) {
   co_await connect_all(world);
   for (int i = 0; i < messages; ++i) {
     if (world.rank() == 1) {
-      std::this_thread::sleep_for(std::chrono::microseconds{100});
+      send_late();
       data.back() = static_cast<std::uint32_t>(i);
       co_await world.send(data, to{0});
     } else if (world.rank() == 0) {
@@ -95,7 +98,7 @@ task<int> waits_for_any(communicator<cpu> world) {
     }
   } else {
     for (int i = 0; i < messages; ++i) {
-      std::this_thread::sleep_for(std::chrono::microseconds{100});
+      send_late();
       co_await world.send(data, to{0});
     }
   }

@@ -115,7 +115,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
  private:
   /// A message to this rank itself is copied when it is sent, if it is not longer.
   static constexpr std::size_t local_eager_limit = std::size_t{256} << 10;
-  /// Few sockets are asked directly; many cost less through the reactor.
+  /// Turns ask so many sockets themselves, those that something is awaited from; of more the reactor tells.
   static constexpr std::size_t asked_directly = 16;
 
   enum class link : unsigned char { none, dialing, promised, open, lost };
@@ -169,7 +169,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void dial(int rank);
   void arm_read(int rank);
   void arm_write(int rank);
-  /// Whether a turn reads all sockets, so that the reactor need not tell of them.
+  /// Whether turns ask the sockets, so that the reactor need not tell of them.
   [[nodiscard]] bool asks_sockets() const noexcept { return own_io_ && open_.size() <= asked_directly; }
   void watch_sockets();
   static void unwatch(peer& p);

@@ -129,7 +129,7 @@ inline void tcp_transport::look_for(int from) {
   if (from == rank()) return;
   if (from >= 0) {
     peer_of(from).awaited = true;
-  } else {
+  } else if (open_.size() <= asked_directly) {
     for (const int r : open_) peer_of(r).awaited = true;
   }
 }
