@@ -42,8 +42,9 @@ std::string hex(const frame::bytes_type& bytes) {
 }
 
 bool equal(const frame& a, const frame& b) {
-  return a.kind == b.kind && a.ticket == b.ticket && a.header.context == b.header.context && a.header.sequence == b.header.sequence &&
-         a.header.tagged == b.header.tagged && a.header.bytes == b.header.bytes && a.header.call == b.header.call;
+  return a.kind == b.kind && a.ticket == b.ticket && a.awaits_reading == b.awaits_reading && a.places == b.places &&
+         a.header.context == b.header.context && a.header.sequence == b.header.sequence && a.header.tagged == b.header.tagged &&
+         a.header.bytes == b.header.bytes && a.header.call == b.header.call;
 }
 
 }  // namespace
@@ -59,15 +60,30 @@ TEST_CASE("frame: its place on the wire is fixed") {
 }
 
 TEST_CASE("frame: what is encoded is decoded, for every kind") {
-  for (unsigned kind = 1; kind <= 9; ++kind) {
+  for (unsigned kind = 1; kind <= 10; ++kind) {
     for (const bool tagged : {false, true}) {
       frame f = sample();
       f.kind = static_cast<frame_kind>(kind);
       f.header.tagged = tagged;
-      f.places = f.kind == frame_kind::offer ? 3 : 0;
+      f.places = f.kind == frame_kind::offer || f.kind == frame_kind::share ? 3 : 0;
       frame back;
       REQUIRE(frame::decode(f.encode().data(), back));
       CHECK(equal(f, back));
+    }
+  }
+}
+
+TEST_CASE("frame: that more waits until it has been read is said of messages alone") {
+  for (unsigned kind = 1; kind <= 10; ++kind) {
+    for (const bool tagged : {false, true}) {
+      frame f = sample();
+      f.kind = static_cast<frame_kind>(kind);
+      f.header.tagged = tagged;
+      f.places = f.kind == frame_kind::offer || f.kind == frame_kind::share ? 3 : 0;
+      f.awaits_reading = true;
+      frame back;
+      REQUIRE(frame::decode(f.encode().data(), back) == (f.kind == frame_kind::message));
+      if (f.kind == frame_kind::message) CHECK(equal(f, back));
     }
   }
 }

@@ -31,6 +31,12 @@ class byte_stream {
   virtual void take(std::size_t, const piece&) noexcept {}
   virtual void close() noexcept = 0;
 
+  /// Whether what is short may wait at this end until the other one has acknowledged what went before, from now on; what
+  /// waits leaves when it no longer may. False where this stream cannot do so, and it does not.
+  virtual bool let_wait(bool) noexcept { return false; }
+  /// Tells the other end at once that what came has been read: more may wait there for it.
+  virtual void acknowledge() noexcept {}
+
   /// Messages longer than this are announced first, so that they cost the receiver no memory.
   [[nodiscard]] virtual std::size_t eager_limit() const noexcept = 0;
   /// Whether both ends are on one host: then a long message may be offered by its addresses.

@@ -32,13 +32,15 @@ struct frame {
   frame_kind kind{};
   std::uint64_t ticket = 0;
   std::uint16_t places = 0;
-  envelope header{};  ///< without `source`: the connection knows it
+  bool awaits_reading = false;  ///< of a message: more of them wait until the receiver acknowledges what it has read
+  envelope header{};            ///< without `source`: the connection knows it
 
   [[nodiscard]] bytes_type encode() const noexcept {
     bytes_type b{};
     // In one go: who reads all of it soon need not wait for four writes of parts.
     const std::uint64_t first = std::uint64_t{static_cast<std::uint8_t>(kind)} | std::uint64_t{header.tagged} << 8 |
-                                std::uint64_t{places} << 16 | std::uint64_t{header.sequence} << 32;
+                                std::uint64_t{awaits_reading} << 9 | std::uint64_t{places} << 16 |
+                                std::uint64_t{header.sequence} << 32;
     detail::put_little(&b[0], first);
     detail::put_little(&b[8], header.context);
     detail::put_little(&b[16], header.bytes);
@@ -54,8 +56,10 @@ struct frame {
     f.places = detail::get_little<std::uint16_t>(b + 2);
     const bool kind_known = b[0] >= 1 && b[0] <= 10;
     const bool has_places = f.kind == frame_kind::offer || f.kind == frame_kind::share;
-    if (!kind_known || b[1] > 1 || (f.places > 0) != has_places) return false;
-    f.header.tagged = b[1] == 1;
+    if (!kind_known || b[1] > 3 || (f.places > 0) != has_places) return false;
+    f.header.tagged = (b[1] & 1) != 0;
+    f.awaits_reading = (b[1] & 2) != 0;
+    if (f.awaits_reading && f.kind != frame_kind::message) return false;
     f.header.sequence = detail::get_little<std::uint32_t>(b + 4);
     f.header.context = detail::get_little<std::uint64_t>(b + 8);
     f.header.bytes = detail::get_little<std::uint64_t>(b + 16);

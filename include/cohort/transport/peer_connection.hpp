@@ -8,6 +8,7 @@
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/frame.hpp>
 #include <cohort/transport/matching.hpp>
+#include <cohort/transport/send_burst.hpp>
 #include <cohort/transport/shm/copy_choice.hpp>
 #include <cohort/transport/stripe_set.hpp>
 
@@ -51,6 +52,10 @@ class peer_connection_owner {
   /// Whether a rank of this host that sends is likely to be on a core of its own, and this one looks at memory all the
   /// time while it waits: then both copy at once.
   [[nodiscard]] virtual bool copies_with_senders() noexcept { return false; }
+  /// How often this rank has looked for messages until now; asked where bursts are gathered.
+  [[nodiscard]] virtual std::uint64_t times_looked() const noexcept { return 0; }
+  /// From now on short messages may wait in the stream, until this rank looks for some itself: it ends the burst first.
+  virtual void on_burst(peer_connection&) noexcept {}
 };
 
 class peer_connection : public std::enable_shared_from_this<peer_connection>, private stripe_set_owner {
@@ -99,6 +104,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Whether this end is in the midst of a message either way, and the peer has the next word.
   [[nodiscard]] bool awaits_more() const noexcept {
     return !between_frames() || !announced_.empty() || !granted_.empty();
+  }
+
+  /// Short messages that follow each other closely may leave together, from now on.
+  void gather_bursts() noexcept { gathers_bursts_ = true; }
+  /// What waits in the stream leaves.
+  void end_burst() noexcept {
+    if (std::exchange(in_burst_, false)) (void)stream_->let_wait(false);
   }
 
   void send(request& r);
@@ -197,6 +209,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   };
 
   void enqueue(outgoing&& o) {
+    end_burst();
     queue_.push_back(std::move(o));
     try_write();
   }
@@ -212,9 +225,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     if (bytes > stream_->eager_limit() || credit_ < cost_of(bytes)) return false;
     return bytes <= always_early || !stream_->same_host() || owner_->copies_with_senders();
   }
-  [[nodiscard]] std::size_t write_first(const frame::bytes_type& header, const piece& payload,
-                                        boost::system::error_code& failure);
-  void send_at_once(request& r, const frame::bytes_type& header);
+  [[nodiscard]] bool continues_burst(std::size_t bytes) noexcept;
+  [[nodiscard]] std::size_t write_first(frame& f, const piece& payload, boost::system::error_code& failure);
+  void send_at_once(request& r, frame f);
   void enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket);
   void gather(const outgoing& o);
   void forget_sent();
@@ -256,6 +269,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   void note_taken(const frame& f, std::uint64_t& came);
   bool use_behind();
   void keep_places();
+  void note_read() noexcept;
   bool consume(const std::byte* data, std::size_t bytes);
   bool begin_frame(const unsigned char* bytes);
   void land(const std::byte* data, std::size_t bytes);
@@ -295,6 +309,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   std::unique_ptr<byte_stream> stream_;
   int peer_;
 
+  bool gathers_bursts_ = false;
+  bool in_burst_ = false;  // what is short may wait in the stream
+  send_burst burst_{};
   std::vector<outgoing> queue_{};
   std::size_t head_ = 0;
   std::vector<piece> out_pieces_{};
@@ -315,6 +332,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
 
   detail::byte_buffer staging_;
   bool last_was_long_ = false;
+  bool sender_awaits_reading_ = false;  // of the last message that came
   std::size_t header_filled_ = 0;
   unsigned char header_bytes_[frame::size] = {};
   std::uint64_t payload_left_ = 0;

@@ -188,6 +188,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void start_local(request& send);
   void start_probe(request& probe);
   void start_posted(request& receive);
+  void note_look() noexcept;
   void look_for(int rank);
   void has_come(int rank, std::uint64_t context);
   [[nodiscard]] bool receive_from_socket(peer& p, const envelope& expected, const piece& into, std::uint64_t& came);
@@ -201,6 +202,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   inline void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) override;
   inline void on_received(peer_connection& c, request& r) override;
   void on_sent(request& r) override { complete(r); }
+  [[nodiscard]] std::uint64_t times_looked() const noexcept override { return times_looked_; }
+  void on_burst(peer_connection&) noexcept override { in_bursts_ = true; }
   // On a caller's io_context nobody looks at memory between two handlers.
   [[nodiscard]] bool copies_with_senders() noexcept override { return own_io_ && !how_to_wait().crowded(); }
   void on_goodbye(peer_connection& c) override { check_departed(c.peer()); }
@@ -227,6 +230,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   shm_links links_{};        // connected by memory
   matcher matcher_{};
   std::unique_ptr<tcp_monitor> monitor_{};
+  std::uint64_t times_looked_ = 0;
+  bool in_bursts_ = false;  // messages of this rank may wait in sockets
   unsigned turn_ = 0;
   unsigned reactor_turns_awake_ = 0;  // since a socket was last watched
   bool turn_scheduled_ = false;

@@ -49,6 +49,8 @@ class tcp_stream final : public byte_stream {
     return got;
   }
   void close() noexcept override { socket_.close(); }
+  bool let_wait(bool may) noexcept override { return socket_.let_wait(may); }
+  void acknowledge() noexcept override { socket_.acknowledge(); }
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{256} << 10; }
 
  private:

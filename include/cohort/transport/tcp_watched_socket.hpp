@@ -9,6 +9,9 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <utility>
@@ -53,6 +56,14 @@ class watched_socket {
     detail::when_ready(socket_, what, std::move(then));
   }
 
+  /// Nagle's algorithm: whether a short segment waits until the peer has acknowledged the one before it. False: it does not.
+  bool let_wait(bool may) noexcept { return set(TCP_NODELAY, may ? 0 : 1); }
+  /// What has been read of it is acknowledged now, not when there is an answer, or 40 ms later.
+  void acknowledge() noexcept {
+    // An even number: this once. With an odd one the kernel acknowledges each segment by itself for a while.
+    set(TCP_QUICKACK, 2);
+  }
+
   /// In good order: the peer gets what has been sent.
   void close() noexcept {
     const int mine = std::exchange(handle_, -1);
@@ -64,6 +75,10 @@ class watched_socket {
   }
 
  private:
+  bool set(int option, int value) noexcept {
+    return ::setsockopt(handle_, IPPROTO_TCP, option, &value, sizeof value) == 0;
+  }
+
   socket_type socket_;
   boost::asio::ip::tcp::endpoint local_{};
   int handle_;

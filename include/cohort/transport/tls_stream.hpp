@@ -34,6 +34,8 @@ class tls_stream final : public byte_stream {
     session_->say_goodbye();
     socket_.close();
   }
+  bool let_wait(bool may) noexcept override { return socket_.let_wait(may); }
+  void acknowledge() noexcept override { socket_.acknowledge(); }
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{256} << 10; }
 
  private:

@@ -29,7 +29,7 @@ inline void peer_connection::send(request& r) {
     frame f;
     f.kind = frame_kind::message;
     f.header = r.header;
-    if (head_ == queue_.size() && r.piece_count <= 1) return send_at_once(r, f.encode());
+    if (head_ == queue_.size() && r.piece_count <= 1) return send_at_once(r, f);
     outgoing o;
     o.header = f.encode();
     o.source = &r;
@@ -46,28 +46,47 @@ inline void peer_connection::send(request& r) {
   enqueue_frame(frame_kind::announce, r.header, r.ticket);
 }
 
-/// Gives a message with nothing in front of it to the stream.
+/// Whether the message that leaves now, with nothing in front of it, is part of a burst.
+inline bool peer_connection::continues_burst(std::size_t bytes) noexcept {
+  if (!gathers_bursts_) return false;
+  const bool goes_on = bytes <= send_burst::longest_message && burst_.goes_on(owner_->times_looked());
+  if (!goes_on) end_burst();
+  return goes_on;
+}
+
+/// Gives a message with nothing in front of it to the stream. In a burst the stream may keep the next ones back, once this one
+/// has told the receiver that it does.
 ///
 /// Result: how many of its bytes the stream has taken
-inline std::size_t peer_connection::write_first(const frame::bytes_type& header, const piece& payload,
-                                                boost::system::error_code& failure) {
+inline std::size_t peer_connection::write_first(frame& f, const piece& payload, boost::system::error_code& failure) {
+  f.awaits_reading = continues_burst(payload.bytes);
+  const frame::bytes_type header = f.encode();
   // A send never writes through its pieces.
   const piece parts[2] = {{reinterpret_cast<std::byte*>(const_cast<unsigned char*>(header.data())), header.size()},
                           payload};
-  return stream_->send({parts, payload.bytes > 0 ? std::size_t{2} : std::size_t{1}}, failure);
+  const std::size_t sent = stream_->send({parts, payload.bytes > 0 ? std::size_t{2} : std::size_t{1}}, failure);
+  if (sent < header.size() + payload.bytes) {
+    end_burst();
+  } else if (f.awaits_reading && !in_burst_ && stream_->let_wait(true)) {
+    in_burst_ = true;
+    owner_->on_burst(*this);
+  }
+  return sent;
 }
 
 inline bool peer_connection::send_now(const envelope& header, const piece& payload) {
   constexpr std::size_t most_copied = std::size_t{16} << 10;
   if (has_output() || payload.bytes > most_copied || !may_send_early(payload.bytes)) return false;
-  const frame::bytes_type encoded = frame{frame_kind::message, 0, 0, header}.encode();
+  frame f;
+  f.kind = frame_kind::message;
+  f.header = header;
   boost::system::error_code failure;
-  const std::size_t sent = write_first(encoded, payload, failure);
+  const std::size_t sent = write_first(f, payload, failure);
   if (failure || sent == 0) return false;
   credit_ -= cost_of(payload.bytes);
   if (sent == frame::size + payload.bytes) return true;
   outgoing rest;
-  rest.header = encoded;
+  rest.header = f.encode();
   rest.total = frame::size + payload.bytes;
   rest.sent = sent;
   rest.own.assign(payload.data, payload.data + payload.bytes);
@@ -76,18 +95,18 @@ inline bool peer_connection::send_now(const envelope& header, const piece& paylo
 }
 
 /// With nothing in front of it a message needs no place in the queue, unless the stream has no room for all of it.
-inline void peer_connection::send_at_once(request& r, const frame::bytes_type& header) {
+inline void peer_connection::send_at_once(request& r, frame f) {
   const piece payload = r.piece_count == 1 ? r.pieces[0] : piece{};
-  const std::size_t total = header.size() + payload.bytes;
+  const std::size_t total = frame::size + payload.bytes;
   boost::system::error_code failure;
-  const std::size_t sent = write_first(header, payload, failure);
+  const std::size_t sent = write_first(f, payload, failure);
   if (sent == total) {
     r.place = nullptr;
     owner_->on_sent(r);
     return;
   }
   outgoing o;
-  o.header = header;
+  o.header = f.encode();
   o.source = &r;
   o.total = total;
   o.sent = sent;

@@ -46,13 +46,16 @@ inline peer_connection::first_message peer_connection::receive_first(const envel
   const auto* const header = reinterpret_cast<const unsigned char*>(staging_.data());
   if (got < frame::size || !frame::decode(header, f) || !can_be_taken(f, got, expected, into)) {
     consume(staging_.data(), got);
+    note_read();
     return first_message::another;
   }
   const auto bytes = static_cast<std::size_t>(f.header.bytes);
   if (bytes > 0) std::memcpy(into.data, staging_.data() + frame::size, bytes);
+  sender_awaits_reading_ = f.awaits_reading;
   note_taken(f, came);
   const std::size_t used = frame::size + bytes;
   if (got > used && open()) consume(staging_.data() + used, got - used);
+  note_read();
   return first_message::taken;
 }
 
@@ -144,6 +147,11 @@ inline void peer_connection::return_credit(std::size_t bytes) {
   enqueue_frame(frame_kind::credit, e, 0);
 }
 
+/// All that came so far has been looked at.
+inline void peer_connection::note_read() noexcept {
+  if (std::exchange(sender_awaits_reading_, false) && open()) stream_->acknowledge();
+}
+
 inline bool peer_connection::try_read() {
   bool moved = false;
   if (over_) return false;
@@ -194,6 +202,7 @@ inline bool peer_connection::try_read() {
       if (payload_left_ == 0) finish_payload();
     }
     if (got > landed && open() && !consume(staging_.data(), got - landed)) return true;
+    note_read();
     std::size_t asked = 0;
     for (const piece& p : in_pieces_) asked += p.bytes;
     if (got < asked) return true;
@@ -250,6 +259,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       }
       payload_left_ = f.header.bytes;
       payload_is_early_ = true;
+      sender_awaits_reading_ = f.awaits_reading;
       owner_->on_message(*this, f.header);
       if (payload_left_ == 0 && open()) finish_payload();
       return open();

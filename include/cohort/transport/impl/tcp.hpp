@@ -210,6 +210,8 @@ inline void tcp_transport::adopt(int rank_of_peer, tcp_link wire) {
       static_cast<peer_connection_owner&>(*this),
       stream_over(std::move(wire), p.socket, [this, rank_of_peer] { read_again(rank_of_peer); }), rank_of_peer);
   open_.push_back(rank_of_peer);
+  // Between two handlers of the caller's nobody tells that this rank waits.
+  if (own_io_) p.connection->gather_bursts();
   // What came right behind the greeting may have been read with it.
   if (settings_.tls != nullptr) read_again(rank_of_peer);
   opened(rank_of_peer);

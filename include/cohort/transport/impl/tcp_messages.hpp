@@ -65,6 +65,7 @@ inline bool tcp_transport::receive_from_socket(peer& p, const envelope& expected
   if (into.bytes > longest || !matcher_.idle(expected.context) || !p.answers.expected()) return false;
   const std::shared_ptr<peer_connection> c = p.connection;  // what comes may end it
   auto there = peer_connection::first_message::none;
+  note_look();
   for (int i = 0; i < looks && there == peer_connection::first_message::none; ++i) {
     there = c->receive_first(expected, into, came);
   }

@@ -11,6 +11,7 @@ namespace cohort::transport {
 
 inline bool tcp_transport::progress() {
   constexpr int most_handlers = 16;
+  note_look();
   const auto look_at_memory = [this] {
     const bool reached = waits_.look(*this);
     return (!links_.empty() && links_.move()) || reached;
@@ -49,6 +50,13 @@ inline bool tcp_transport::progress() {
     if (std::exchange(look_again_, false)) moved = look_at_memory() || moved;
   }
   return moved;
+}
+
+/// Whoever looks for messages has no more to send for now: those that wait in sockets leave.
+inline void tcp_transport::note_look() noexcept {
+  ++times_looked_;
+  if (!std::exchange(in_bursts_, false)) return;
+  for (const int r : open_) peer_of(r).connection->end_burst();
 }
 
 inline void tcp_transport::sleep_until(clock::time_point until) {
