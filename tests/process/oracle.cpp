@@ -17,7 +17,10 @@ namespace {
 task<> thousands_of_sends(checker<remote>& c) {
   constexpr std::size_t many = harness::sanitized ? 2000 : 20000;
   std::vector<std::size_t> lengths;
-  for (std::size_t i = 0; i < many; ++i) lengths.push_back(i % 1000 == 999 ? long_prime : i % 17);
+  for (std::size_t i = 0; i < many; ++i) {
+    const std::size_t some = i % 2000 < 1000 ? long_prime : longest_prime;
+    lengths.push_back(i % 1000 == 999 ? some : i % 17);
+  }
   auto posted_late = check_order<std::int32_t>(c, lengths, false);
   co_await posted_late;
   auto posted_first = check_order<std::int32_t>(c, lengths, true);
@@ -44,7 +47,7 @@ TEST_CASE("oracle, processes: what moves blocks") {
   for (const int n : process_counts) on_processes(n, moving, short_blocks);
 }
 
-TEST_CASE("oracle, processes: blocks and messages longer than 256 KiB") {
+TEST_CASE("oracle, processes: blocks and messages of some hundred KiB, and longer than 1 MiB") {
   for (const int n : process_counts_of_long) on_processes(n, moving, long_blocks);
 }
 

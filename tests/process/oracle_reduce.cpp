@@ -63,7 +63,7 @@ TEST_CASE("oracle, processes: what reduces") {
   for (const int n : process_counts) on_processes(n, reducing, reductions);
 }
 
-TEST_CASE("oracle, processes: reductions of vectors longer than 256 KiB") {
+TEST_CASE("oracle, processes: reductions of vectors of some hundred KiB, and longer than 1 MiB") {
   for (const int n : process_counts_of_long) {
     on_processes(n, {operation_kind::all_reduce, operation_kind::reduce, operation_kind::reduce_scatter},
                  long_reductions);

@@ -35,9 +35,9 @@ inline constexpr std::array<int, 3> process_counts{2, 3, 5};
 #else
 inline constexpr std::array<int, 6> process_counts{1, 2, 3, 4, 5, 8};
 #endif
-// Of int32, these are longer than 256 KiB: over TCP they are announced, and sent when the receiver has granted them.
+// Of int32. The second is longer than 1 MiB: over TCP it is announced, and sent when the receiver has granted it.
 inline constexpr std::size_t long_prime = harness::sanitized ? 65537 : 100003;
-inline constexpr std::size_t longest_prime = harness::sanitized ? 150001 : 300007;
+inline constexpr std::size_t longest_prime = harness::sanitized ? 262147 : 300007;
 /// Where blocks are so long: every rank works out what all of them should have.
 inline constexpr auto process_counts_of_long =
     std::span(process_counts).first(harness::sanitized ? 2 : process_counts.size());

@@ -221,8 +221,11 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] bool between_frames() const noexcept {
     return open() && header_filled_ == 0 && payload_left_ == 0 && behind_left_ == 0;
   }
+  [[nodiscard]] bool goes_over_stripes(std::size_t bytes) const noexcept {
+    return stripes_sends_ && bytes >= shortest_striped;
+  }
   [[nodiscard]] bool may_send_early(std::size_t bytes) const noexcept {
-    if (bytes > stream_->eager_limit() || credit_ < cost_of(bytes)) return false;
+    if (bytes > stream_->eager_limit() || credit_ < cost_of(bytes) || goes_over_stripes(bytes)) return false;
     return bytes <= always_early || !stream_->same_host() || owner_->copies_with_senders();
   }
   [[nodiscard]] bool continues_burst(std::size_t bytes) noexcept;

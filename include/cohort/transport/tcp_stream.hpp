@@ -51,7 +51,7 @@ class tcp_stream final : public byte_stream {
   void close() noexcept override { socket_.close(); }
   bool let_wait(bool may) noexcept override { return socket_.let_wait(may); }
   void acknowledge() noexcept override { socket_.acknowledge(); }
-  [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{256} << 10; }
+  [[nodiscard]] std::size_t eager_limit() const noexcept override { return std::size_t{1} << 20; }
 
  private:
   static constexpr std::size_t most_pieces = 64;

@@ -38,7 +38,7 @@ inline void peer_connection::send(request& r) {
     return;
   }
   r.ticket = next_ticket_++;
-  if (stripes_sends_ && bytes >= shortest_striped) r.ticket |= striped_ticket;
+  if (goes_over_stripes(bytes)) r.ticket |= striped_ticket;
   const bool offers = stream_->same_host() && bytes > 0 && r.piece_count <= most_places;
   if (offers && take_cursor(r)) r.ticket |= shared_ticket;
   announced_.emplace_back(r.ticket, &r);
