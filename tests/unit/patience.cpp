@@ -73,28 +73,32 @@ TEST_CASE("one of many ranks goes home, where it may, and remains free to leave"
 TEST_CASE("a rank stays away from a core on which somebody works, longer each time, and tries again") {
   using cohort::transport::home_core;
   using namespace std::chrono_literals;
-  home_core home(0);
-  home_core::clock::time_point now{};
-  const auto away = [&](std::chrono::nanoseconds passed) { return home.returns(now += passed, false, false); };
-  const auto works = [&](std::chrono::nanoseconds passed) { return home.returns(now += passed, true, true); };
-  CHECK(away(1h));
-  CHECK_FALSE(away(home_core::between_returns - 1ns));
-  CHECK(away(1ns));
-  CHECK_FALSE(home.returns(now, true, false));  // it is there
-  CHECK_FALSE(home.returns(now, false, true));  // whoever works elsewhere says nothing of home
-  for (auto absence = home_core::first_absence;; absence = std::min(2 * absence, home_core::longest_absence)) {
-    CAPTURE(absence.count());
-    CHECK_FALSE(works(0ns));
-    CHECK_FALSE(away(absence - 1ns));
+  for (const bool sure : {true, false}) {
+    CAPTURE(sure);
+    const auto longest = sure ? home_core::longest_absence : home_core::longest_if_unsure;
+    home_core home(0);
+    home_core::clock::time_point now{};
+    const auto away = [&](std::chrono::nanoseconds passed) { return home.returns(now += passed, false, false, sure); };
+    const auto works = [&](std::chrono::nanoseconds passed) { return home.returns(now += passed, true, true, sure); };
+    CHECK(away(1h));
+    CHECK_FALSE(away(home_core::between_returns - 1ns));
     CHECK(away(1ns));
-    if (absence == home_core::longest_absence) break;
+    CHECK_FALSE(home.returns(now, true, false, sure));  // it is there
+    CHECK_FALSE(home.returns(now, false, true, sure));  // whoever works elsewhere says nothing of home
+    for (auto absence = home_core::first_absence;; absence = std::min(2 * absence, longest)) {
+      CAPTURE(absence.count());
+      CHECK_FALSE(works(0ns));
+      CHECK_FALSE(away(absence - 1ns));
+      CHECK(away(1ns));
+      if (absence == longest) break;
+    }
+    CHECK_FALSE(works(1ns));
+    CHECK_FALSE(away(longest - 1ns));
+    CHECK(away(1ns));
+    CHECK_FALSE(works(2 * longest));  // long ago: it may have been for once
+    CHECK_FALSE(away(home_core::first_absence - 1ns));
+    CHECK(away(1ns));
   }
-  CHECK_FALSE(works(1ns));
-  CHECK_FALSE(away(home_core::longest_absence - 1ns));
-  CHECK(away(1ns));
-  CHECK_FALSE(works(2 * home_core::longest_absence));  // long ago: it may have been for once
-  CHECK_FALSE(away(home_core::first_absence - 1ns));
-  CHECK(away(1ns));
 }
 
 TEST_CASE("what is there is seen at the first look") {

@@ -19,19 +19,24 @@ class home_core {
   static constexpr std::chrono::nanoseconds between_returns = std::chrono::milliseconds{1};
   static constexpr std::chrono::nanoseconds first_absence = std::chrono::milliseconds{32};
   static constexpr std::chrono::nanoseconds longest_absence = std::chrono::seconds{2};
+  /// Where it may have been another rank that worked.
+  static constexpr std::chrono::nanoseconds longest_if_unsure = std::chrono::milliseconds{512};
 
   home_core() = default;
   explicit home_core(int core) noexcept : core_(core) {}
 
-  /// This thread has offered its core, and has it again.
-  void look(clock::time_point now, bool somebody_worked) noexcept {
-    if (core_ >= 0 && returns(now, ::sched_getcpu() == core_, somebody_worked)) cohort::detail::go_to_core(core_);
+  /// This thread has offered its core, and has it again. Needs: as `returns`
+  void look(clock::time_point now, bool somebody_worked, bool sure) noexcept {
+    if (core_ >= 0 && returns(now, ::sched_getcpu() == core_, somebody_worked, sure)) cohort::detail::go_to_core(core_);
   }
   /// Whether it is time to go back.
-  [[nodiscard]] bool returns(clock::time_point now, bool at_home, bool somebody_worked) noexcept {
+  ///
+  /// Needs: `sure`: whether ranks would have shown that it was they who worked
+  [[nodiscard]] bool returns(clock::time_point now, bool at_home, bool somebody_worked, bool sure) noexcept {
     if (at_home && somebody_worked) {
-      const bool again = absence_ > absence_.zero() && now - busy_ < 2 * longest_absence;
-      absence_ = again ? std::min(2 * absence_, longest_absence) : first_absence;
+      const std::chrono::nanoseconds longest = sure ? longest_absence : longest_if_unsure;
+      const bool again = absence_ > absence_.zero() && now - busy_ < 2 * longest;
+      absence_ = again ? std::min(2 * absence_, longest) : first_absence;
       busy_ = now;
       may_return_ = now + absence_;
     }

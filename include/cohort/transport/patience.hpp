@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace cohort::transport {
 
@@ -120,8 +121,9 @@ class patience {
     const clock::time_point after = clock::now();
     offered_until_ = after;
     const bool slow = after - before > slow_yield;
-    const bool somebody_works = slow && !ranks_worked(core, before, after);
-    home_.look(after, somebody_works);
+    const bool sure = fellows_.any() || !crowded_;
+    const bool somebody_works = slow && (sure ? !ranks_worked(core, before, after) : slow_again(after));
+    home_.look(after, somebody_works, sure);
     if (after - before > shared_yield) {
       shared_core_ = waits_on_shared_core;
       if (!crowded_ && ++shared_yields_ >= move_after_) leave_core();
@@ -142,6 +144,13 @@ class patience {
   /// between two calls and when they copy: they are soon done with it.
   [[nodiscard]] bool ranks_worked(int core, clock::time_point from, clock::time_point to) const noexcept {
     return fellows_.any() && fellows_.worked(core, ::sched_getcpu(), from, to) > (to - from) / 2;
+  }
+
+  /// Whether the last slow yield was a short while ago: where ranks share cores and do not show when they work, one may be theirs,
+  /// but somebody who works without a pause makes a yield slow each time.
+  [[nodiscard]] bool slow_again(clock::time_point now) noexcept {
+    constexpr auto short_while = std::chrono::milliseconds{16};
+    return now - std::exchange(slow_at_, now) < short_while;
   }
 
   /// A few, as it may have been for once; more each time when that was wrong.
@@ -181,6 +190,7 @@ class patience {
   int shared_yields_ = 0;                 ///< in a row, in which somebody else was on this core
   int move_after_ = first_move_after;
   int moves_ = 0;
+  clock::time_point slow_at_{};  ///< the last slow yield
   home_core home_{};
   fellows fellows_{};
   clock::time_point offered_until_{};  ///< the end of the last yield, or sleep
