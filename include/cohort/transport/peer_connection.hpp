@@ -335,7 +335,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
 
   detail::byte_buffer staging_;
   bool last_was_long_ = false;
-  bool sender_awaits_reading_ = false;  // of the last message that came
+  bool sender_awaits_reading_ = false;  // as the last header said
   std::size_t header_filled_ = 0;
   unsigned char header_bytes_[frame::size] = {};
   std::uint64_t payload_left_ = 0;

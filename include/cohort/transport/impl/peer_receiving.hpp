@@ -147,9 +147,10 @@ inline void peer_connection::return_credit(std::size_t bytes) {
   enqueue_frame(frame_kind::credit, e, 0);
 }
 
-/// All that came so far has been looked at.
+/// Something has come, and been looked at. In a burst the sender's stream may wait for any part of a message to be acknowledged,
+/// not only for those with a header.
 inline void peer_connection::note_read() noexcept {
-  if (std::exchange(sender_awaits_reading_, false) && open()) stream_->acknowledge();
+  if (sender_awaits_reading_ && open()) stream_->acknowledge();
 }
 
 inline bool peer_connection::try_read() {
@@ -248,6 +249,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
     return lose(error_of(boost::system::errc::invalid_argument), "reading a frame that no rank of this version sends");
   }
   f.header.source = peer_;
+  sender_awaits_reading_ = f.awaits_reading;
   target_ = nullptr;
   early_ = nullptr;
   payload_done_ = 0;
@@ -259,7 +261,6 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       }
       payload_left_ = f.header.bytes;
       payload_is_early_ = true;
-      sender_awaits_reading_ = f.awaits_reading;
       owner_->on_message(*this, f.header);
       if (payload_left_ == 0 && open()) finish_payload();
       return open();
