@@ -75,6 +75,11 @@ inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   using collective::algorithm;
   const std::size_t long_block = (kind == all_to_all ? longest_exchanged : std::size_t{16} << 10) + 1;
   const bool in_v = kind == gather_v || kind == scatter_v || kind == all_gather_v || kind == all_to_all_v;
+  if (kind == scan || kind == exclusive_scan) {
+    // Where ranks share cores, a short one along a chain is a stream, in which whoever is ahead goes on.
+    rows.push_back({kind, (std::size_t{16} << 10) + 1, 3, false, algorithm::native});
+    rows.push_back({kind, 0, 3, false, algorithm::chain, true});
+  }
   rows.push_back({kind, 0, in_v ? 1 : 3, false, algorithm::native});  // in v, the size is not known to all
   if (kind == scan || kind == exclusive_scan || kind == barrier) return;
   for (const collective::selection_row& row : long_between_two) {

@@ -57,9 +57,9 @@ COHORT_DECL void mpi_endpoint::share_memory(const settings& wanted) {
   }
   std::vector<host_address> all = read_addresses(detail_mpi::said_by_all(control_, mine.encode(), size()));
   look_at_cores(all);
+  wait_beside(all);
   std::string seen;
   if (neighbours_) {
-    wait_beside(all);
     detail::byte_writer to(seen);
     to.number(static_cast<std::uint32_t>(::getpid()));
     // They all send at once: what takes seconds does not come.
