@@ -105,11 +105,12 @@ def over_mpi(rows):
         why = why_missed(limit is not None and limit > most, better <= most) if value > most else None
         return value, limit, f"{report.cell_text(row)}, {report.TITLES[library]}", why
 
-    for transport, where in (("shm", "in memory"), ("tcp", "over MPI's TCP")):
+    for where, transport, ranks in (("in memory", "shm", [2]), ("in memory, 4 and 8 ranks", "shm", [4, 8]),
+                                    ("over MPI's TCP", "tcp", [2]), ("over MPI's TCP, 4 and 8 ranks", "tcp", [4, 8])):
         for words, sizes, most, unit in ((f"over MPI, {where}, from 64 KiB", lambda b: b >= 64 * KIB, 1.02, ""),
                                          (f"over MPI, {where}, 8 B", lambda b: b == 8, 0.3, " µs more")):
             here = [cell(row, l, r, most) for row in rows for l, r in row["over_mpi"].items()
-                    if row["transport"] == transport and row["ranks"] == 2 and sizes(row["bytes"])]
+                    if row["transport"] == transport and row["ranks"] in ranks and sizes(row["bytes"])]
             if here:
                 yield words, most, unit, sorted(here, key=lambda each: -each[0])
 
