@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Bursts of short messages over a stream that does what a kernel does with Nagle's algorithm, and acknowledges only what
 // it is told to: no message is ever kept back for good, whatever the segments are that the bytes come in.
+#include "../support/between.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cohort/transport/peer_connection.hpp>
@@ -12,7 +14,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <random>
 #include <vector>
 
 namespace {
@@ -20,10 +21,8 @@ namespace {
 using namespace cohort;
 using namespace cohort::transport;
 
-using generator = std::mt19937_64;
-std::size_t between(generator& random, std::size_t low, std::size_t high) {
-  return std::uniform_int_distribution<std::size_t>(low, high)(random);
-}
+using harness::between;
+using harness::generator;
 
 /// One direction: what waits at the sender, what has come, and what of it is not acknowledged.
 class one_way {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Long messages over several streams, without sockets: two stripe_sets over streams that take and give as little as they
 // please, and one end of a connection whose peer may send anything. stripes.cpp has the arithmetic.
+#include "../support/between.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cohort/transport/peer_connection.hpp>
@@ -14,7 +16,6 @@
 #include <deque>
 #include <initializer_list>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,8 @@ namespace {
 using namespace cohort;
 using namespace cohort::transport;
 
-using generator = std::mt19937_64;
-
-std::uint64_t between(generator& random, std::uint64_t least, std::uint64_t most) {
-  return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
-}
+using harness::between;
+using harness::generator;
 /// Bytes in one direction, with room for a few of them.
 struct pipe {
   std::deque<std::byte> bytes{};

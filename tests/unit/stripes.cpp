@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // How a long message is cut for several streams, and how its receiver keeps account: chunks cover a message once, a ledger
 // refuses whatever does not, and there are as many streams as a link needs. stripe_streams.cpp has what moves them.
+#include "../support/between.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cohort/transport/stripes.hpp>
@@ -18,11 +20,8 @@ namespace {
 using namespace cohort;
 using namespace cohort::transport;
 
-using generator = std::mt19937_64;
-
-std::uint64_t between(generator& random, std::uint64_t least, std::uint64_t most) {
-  return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
-}
+using harness::between;
+using harness::generator;
 
 std::vector<chunk> cut(std::uint64_t total, std::uint64_t unit, std::size_t streams) {
   std::vector<chunk> all;

@@ -136,7 +136,8 @@ COHORT_DECL bool mpi_endpoint::progress() {
     }
     // Letters are looked for by a system call, and are rare: they open windows and connections.
     if (neighbours_ && (turns_ % looks_a_letter == 0 || neighbours_->has_waiting())) moved = take_letters() || moved;
-    // MPI moves a collective of its own only while it is asked about it: whoever waits here mostly waits for that.
+    // MPI moves a collective of its own only while it is asked about it: whoever waits here mostly waits for that. Among ranks that
+    // share cores, the one that it waits for may need this core to go on.
     const int questions = how_to_wait().crowded() ? 1 : 16;
     for (int i = 0; i < questions && !moved && !issued_.empty(); ++i) moved = settle_natives();
     moved = take_arrivals() || moved;
