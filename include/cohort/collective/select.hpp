@@ -181,7 +181,7 @@ class selection_table {
   /// Whether the backend has collectives of its own.
   [[nodiscard]] constexpr bool has_natives() const noexcept { return natives_; }
 
-  static constexpr std::size_t capacity = 128;
+  static constexpr std::size_t capacity = 160;
 
  private:
   [[nodiscard]] static constexpr bool goes_through_the_window(operation_kind kind, std::size_t bytes, int ranks,

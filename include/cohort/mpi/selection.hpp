@@ -26,6 +26,67 @@ namespace mpi_rows {
 
 using selection_rows = std::vector<collective::selection_row>;
 
+using enum operation_kind;
+using enum collective::algorithm;
+
+constexpr collective::selection_row in_a_crowd(operation_kind kind, std::size_t min_bytes, collective::algorithm how,
+                                               bool needs_commutative = false) {
+  return {kind, min_bytes, 3, needs_commutative, how, true};
+}
+
+/// More ranks than cores, by a sweep of everything that carries each out (benchmarks/NOTES.md): a schedule over messages that
+/// MPI sends unasked costs fewer changes of process than MPI's own collective. What MPI asks its receiver about costs one
+/// for each word of that, so that short pieces are better then, or what MPI does itself.
+inline constexpr collective::selection_row crowded_rows[] = {
+    in_a_crowd(barrier, 0, dissemination),
+    in_a_crowd(reduce, std::size_t{4} << 20, circulant, true),
+    in_a_crowd(all_reduce, std::size_t{1} << 20, halving_doubling),
+#ifdef OPEN_MPI
+    in_a_crowd(broadcast, std::size_t{256} << 10, binomial),
+    in_a_crowd(broadcast, std::size_t{48} << 10, native),
+    in_a_crowd(scatter, std::size_t{64} << 10, native),
+    in_a_crowd(gather, std::size_t{64} << 10, native),
+    in_a_crowd(all_gather, std::size_t{64} << 10, native),
+    in_a_crowd(reduce_scatter, std::size_t{2} << 20, pairwise, true),
+    in_a_crowd(all_to_all, (std::size_t{8} << 10) + 1, native),
+    in_a_crowd(scan, std::size_t{4} << 20, chain),
+    in_a_crowd(scan, (std::size_t{64} << 10) + 1, native),
+    in_a_crowd(scan, 0, chain),
+#else
+    in_a_crowd(broadcast, std::size_t{4} << 20, circulant),
+    in_a_crowd(broadcast, std::size_t{128} << 10, binomial),
+    in_a_crowd(broadcast, unasked_by_mpi + 1, scatter_all_gather),
+    in_a_crowd(reduce, std::size_t{64} << 10, binomial),
+    in_a_crowd(reduce, unasked_by_mpi + 1, halving_gather),
+    in_a_crowd(all_gather, std::size_t{512} << 10, native),
+    in_a_crowd(all_gather, std::size_t{64} << 10, linear),
+    in_a_crowd(reduce_scatter, std::size_t{2} << 20, native),
+    in_a_crowd(reduce_scatter, std::size_t{256} << 10, circulant, true),
+    in_a_crowd(reduce_scatter, std::size_t{64} << 10, pairwise, true),
+    in_a_crowd(scan, std::size_t{4} << 20, chain),
+    in_a_crowd(scan, (std::size_t{16} << 10) + 1, recursive_doubling),
+    in_a_crowd(scan, 0, chain),
+#endif
+    in_a_crowd(broadcast, 0, binomial),
+    in_a_crowd(scatter, 0, linear),
+    in_a_crowd(gather, 0, linear),
+    in_a_crowd(all_gather, 0, circulant),
+    in_a_crowd(all_to_all, (std::size_t{2} << 10) + 1, pairwise),
+    in_a_crowd(all_to_all, 0, bruck),
+};
+
+/// A check is a round of messages: too much in front of what takes no longer itself.
+inline void add_crowded(selection_rows& rows, bool checked) {
+  constexpr std::size_t worth_a_check = std::size_t{256} << 10;
+  for (collective::selection_row row : crowded_rows) {
+    if (checked && row.algorithm == native && row.min_bytes < worth_a_check) continue;
+    rows.push_back(row);
+    if (row.operation != scan) continue;
+    row.operation = exclusive_scan;
+    rows.push_back(row);
+  }
+}
+
 /// The usual rows of an operation, for more than two ranks.
 inline void add_usual(selection_rows& rows, operation_kind kind) {
   for (collective::selection_row row : collective::default_selection) {
@@ -39,6 +100,8 @@ inline void add_usual(selection_rows& rows, operation_kind kind) {
 inline void add_all_reduce(selection_rows& rows) {
   using enum collective::algorithm;
   constexpr operation_kind kind = operation_kind::all_reduce;
+  rows.push_back(in_a_crowd(kind, (std::size_t{16} << 10) + 1, native));
+  rows.push_back(in_a_crowd(kind, 0, recursive_doubling));
   rows.push_back({kind, 8192, 3, false, native});
   add_usual(rows, kind);  // more than two ranks, and not MPI's to do
   rows.push_back({kind, 524288, 2, true, circulant});
@@ -75,11 +138,6 @@ inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   using collective::algorithm;
   const std::size_t long_block = (kind == all_to_all ? longest_exchanged : std::size_t{16} << 10) + 1;
   const bool in_v = kind == gather_v || kind == scatter_v || kind == all_gather_v || kind == all_to_all_v;
-  if (kind == scan || kind == exclusive_scan) {
-    // Where ranks share cores, a short one along a chain is a stream, in which whoever is ahead goes on.
-    rows.push_back({kind, (std::size_t{16} << 10) + 1, 3, false, algorithm::native});
-    rows.push_back({kind, 0, 3, false, algorithm::chain, true});
-  }
   rows.push_back({kind, 0, in_v ? 1 : 3, false, algorithm::native});  // in v, the size is not known to all
   if (kind == scan || kind == exclusive_scan || kind == barrier) return;
   for (const collective::selection_row& row : long_between_two) {
@@ -98,6 +156,7 @@ inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   const bool checked = check == transport::native_check::always;
   constexpr std::size_t worth_a_check = 65536;
   mpi_rows::selection_rows rows;
+  mpi_rows::add_crowded(rows, checked);
   for (const collective::implementation& i : collective::native_implementations) {
     const operation_kind kind = i.operation;
     if (kind == reduce) {
