@@ -46,6 +46,28 @@ inline task<> selection(world_type) {
   expect(over_mpi.choose(all_gather_v, 0, 2, true) == algorithm::native, "MPI's own where sizes differ");
   expect(over_mpi.choose(scan, 1 << 20, 2, true) == algorithm::recursive_doubling, "no long scan of MPI's");
   expect(over_mpi.choose(reduce, 1 << 20, 4, true) == algorithm::circulant, "none of MPI's own reduces of four ranks");
+  // More ranks than cores: what is short by messages that MPI sends unasked, whichever library it is.
+  constexpr cohort::collective::means crowd{true, false, false, true};
+  for (const auto check : {cohort::transport::native_check::never, cohort::transport::native_check::always}) {
+    const auto table = cohort::detail::mpi_selection(check);
+    for (const auto kind : {barrier, broadcast, scatter, gather, reduce, all_reduce, all_gather, reduce_scatter,
+                            all_to_all, scan, exclusive_scan}) {
+      for (const int ranks : {3, 4, 8}) {
+        for (const bool commutative : {true, false}) {
+          expect(table.choose(kind, 64, ranks, commutative, crowd) != algorithm::native,
+                 "messages of ranks that share cores");
+        }
+      }
+    }
+    expect(table.choose(scan, 8, 4, true, crowd) == algorithm::chain, "a stream where ranks share cores");
+    expect(table.choose(gather, 8192, 4, true, crowd) == algorithm::linear, "one message from each to the root");
+    expect(table.choose(all_reduce, 1 << 20, 4, false, crowd) == algorithm::halving_doubling,
+           "halves of a long vector");
+  }
+  expect(over_mpi.choose(all_reduce, 1 << 16, 4, true, crowd) == algorithm::native,
+         "MPI's own where it asks the receiver");
+  const auto checked = cohort::detail::mpi_selection(cohort::transport::native_check::always);
+  expect(checked.choose(all_reduce, 1 << 16, 4, true, crowd) == algorithm::circulant, "no check before it");
   co_return;
 }
 

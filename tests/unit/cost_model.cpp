@@ -118,6 +118,7 @@ TEST_CASE("cost model: the closed forms are what the schedules cost") {
       const int s = pipeline_segments(algorithm::circulant, n, p);
       const int links = pipeline_segments(algorithm::chain, n, p);
       check(barrier, algorithm::dissemination, 0, p, 0, [&](int r) { return dissemination_barrier{p, r}; });
+      check(barrier, algorithm::central, 0, p, 0, [&](int r) { return central_barrier{p, r}; });
       check(broadcast, algorithm::binomial, n, p, whole, [&](int r) { return binomial_broadcast{p, r, 0}; });
       check(broadcast, algorithm::circulant, n, p, whole, [&](int r) { return circulant_broadcast(p, r, 0, s); });
       check(broadcast, algorithm::chain, n, p, whole, [&](int r) { return chain_broadcast{p, r, 0, links}; });
@@ -135,13 +136,16 @@ TEST_CASE("cost model: the closed forms are what the schedules cost") {
             [&](int r) { return halving_doubling_all_reduce(p, r); });
       check(all_reduce, algorithm::circulant, n, p, whole, [&](int r) { return circulant_all_reduce(p, r); });
       check(all_reduce, algorithm::ring, n, p, whole, [&](int r) { return ring_all_reduce(p, r); });
+      check(all_reduce, algorithm::central, n, p, whole, [&](int r) { return central_all_reduce{p, r}; });
       check(all_gather, algorithm::circulant, n, p, whole, [&](int r) { return circulant_all_gather{p, r}; });
       check(all_gather, algorithm::ring, n, p, whole, [&](int r) { return ring_all_gather{p, r}; });
       check(all_gather, algorithm::linear, n, p, whole, [&](int r) { return linear_all_gather{p, r}; });
+      check(all_gather, algorithm::central, n, p, whole, [&](int r) { return central_all_gather{p, r}; });
       check(reduce_scatter, algorithm::circulant, n, p, whole, [&](int r) { return circulant_reduce_scatter{p, r}; });
       check(reduce_scatter, algorithm::ring, n, p, whole, [&](int r) { return ring_reduce_scatter{p, r}; });
       check(reduce_scatter, algorithm::pairwise, n, p, whole, [&](int r) { return pairwise_reduce_scatter{p, r}; });
       check(reduce_scatter, algorithm::halving, n, p, whole, [&](int r) { return halving_reduce_scatter{p, r}; });
+      check(reduce_scatter, algorithm::central, n, p, whole, [&](int r) { return central_reduce_scatter{p, r}; });
       check(gather, algorithm::linear, n, p, whole * p, [&](int r) { return linear_gather{p, r, 0}; });
       check(gather, algorithm::binomial, n, p, whole * p, [&](int r) { return binomial_gather{p, r, 0}; });
       check(scatter, algorithm::linear, n, p, whole * p, [&](int r) { return linear_scatter{p, r, 0}; });
@@ -150,6 +154,7 @@ TEST_CASE("cost model: the closed forms are what the schedules cost") {
         return pairwise_all_to_all{p, r, exchange_window(n)};
       });
       check(all_to_all, algorithm::bruck, n, p, whole * p, [&](int r) { return bruck_all_to_all{p, r}; });
+      check(all_to_all, algorithm::central, n, p, whole * p, [&](int r) { return central_all_to_all{p, r}; });
       check(scan, algorithm::recursive_doubling, n, p, whole, [&](int r) { return recursive_doubling_scan{p, r}; });
       check(scan, algorithm::chain, n, p, whole, [&](int r) { return chain_scan{p, r, links}; });
     }

@@ -233,11 +233,14 @@ TEST_CASE("a rank alone sends nothing, and copies its own block where there is o
   alone(circulant_reduce(1, 0, 0, 3), 0);
   alone(recursive_doubling_all_reduce{1, 0}, 0);
   alone(halving_doubling_all_reduce(1, 0), 0);
+  alone(central_all_reduce{1, 0}, 0);
   alone(circulant_all_reduce(1, 0), 0);
   alone(ring_all_reduce(1, 0), 0);
   alone(circulant_all_gather{1, 0}, 0);
   alone(ring_all_gather{1, 0}, 0);
   alone(linear_all_gather{1, 0}, 0);
+  alone(central_all_gather{1, 0}, 0);
+  alone(central_reduce_scatter{1, 0}, 1);
   alone(circulant_reduce_scatter{1, 0}, 1);
   alone(ring_reduce_scatter{1, 0}, 1);
   alone(pairwise_reduce_scatter{1, 0}, 1);
@@ -247,6 +250,7 @@ TEST_CASE("a rank alone sends nothing, and copies its own block where there is o
   alone(binomial_scatter{1, 0, 0}, 1);
   alone(linear_scatter{1, 0, 0}, 1);
   alone(bruck_all_to_all{1, 0}, 1);
+  alone(central_all_to_all{1, 0}, 1);
   alone(pairwise_all_to_all{1, 0}, 1);
   alone(recursive_doubling_scan{1, 0}, 0);
   alone(recursive_doubling_exclusive_scan{1, 0}, 0);

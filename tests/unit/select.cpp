@@ -93,24 +93,33 @@ TEST_CASE("ranks that share fewer cores send fewer and longer messages, for long
     CHECK(chosen(operation_kind::scatter, 512, ranks, true, crowd) == linear);
     CHECK(chosen(operation_kind::scatter, 512, ranks, true, room) == binomial);
     for (const std::size_t bytes : {32768U, 65535U}) {
-      CHECK(chosen(operation_kind::all_reduce, bytes, ranks, true, crowd) == recursive_doubling);
+      CHECK(chosen(operation_kind::all_reduce, bytes, ranks, true, crowd) == central);
       CHECK(chosen(operation_kind::all_reduce, bytes, ranks, false, crowd) == recursive_doubling);
       CHECK(chosen(operation_kind::all_reduce, bytes, ranks, true, room) == circulant);
     }
-    CHECK(chosen(operation_kind::all_reduce, 65536, ranks, true, crowd) == circulant);
+    CHECK(chosen(operation_kind::all_reduce, 65537, ranks, true, crowd) == circulant);
+    CHECK(chosen(operation_kind::reduce_scatter, 16384, ranks, true, crowd) == central);
+    CHECK(chosen(operation_kind::reduce_scatter, 16384, ranks, false, crowd) == halving);
+    CHECK(chosen(operation_kind::reduce_scatter, 16385, ranks, true, crowd) == circulant);
+    CHECK(chosen(operation_kind::barrier, 0, ranks, true, crowd) == (ranks < 6 ? dissemination : central));
+    CHECK(chosen(operation_kind::barrier, 0, ranks, true, room) == dissemination);
+    CHECK(chosen(operation_kind::all_gather, 2048, ranks, true, crowd) == central);
+    CHECK(chosen(operation_kind::all_gather, 2049, ranks, true, crowd) == (ranks < 6 ? circulant : central));
+    CHECK(chosen(operation_kind::all_gather, 65537, ranks, true, crowd) == circulant);
+    CHECK(chosen(operation_kind::all_to_all, 1024, ranks, true, crowd) == central);
+    CHECK(chosen(operation_kind::all_to_all, 1025, ranks, true, crowd) == (ranks < 8 ? pairwise : central));
+    CHECK(chosen(operation_kind::all_to_all, 2049, ranks, true, crowd) == pairwise);
     CHECK(chosen(operation_kind::scan, 8, ranks, true, crowd) == chain);
     CHECK(chosen(operation_kind::scan, 8, ranks, true, room) == recursive_doubling);
   }
   CHECK(chosen(operation_kind::all_reduce, 65536, 4, false, crowd) == halving_doubling);
   CHECK(chosen(operation_kind::reduce, 65536, 4, false, crowd) == binomial);
-  CHECK(chosen(operation_kind::all_to_all, 512, 4, true, crowd) == bruck);
-  CHECK(chosen(operation_kind::all_to_all, 513, 4, true, crowd) == pairwise);
-  CHECK(chosen(operation_kind::all_to_all, 8, 3, true, crowd) == pairwise);
   CHECK(chosen(operation_kind::all_to_all, 8, 4, true, room) == pairwise);
   // Two ranks have nothing to choose between by that.
   for (const operation_kind kind :
        {operation_kind::broadcast, operation_kind::all_reduce, operation_kind::scan, operation_kind::reduce,
-        operation_kind::gather, operation_kind::scatter, operation_kind::all_to_all}) {
+        operation_kind::gather, operation_kind::scatter, operation_kind::all_to_all, operation_kind::barrier,
+        operation_kind::all_gather, operation_kind::reduce_scatter}) {
     for (const std::size_t bytes : {8U, 65536U, 1U << 20}) {
       CHECK(chosen(kind, bytes, 2, true, crowd) == chosen(kind, bytes, 2, true, room));
     }
@@ -185,7 +194,7 @@ TEST_CASE("scans of more ranks than cores are chains, unless they have memory, a
     CHECK(table.choose(kind, 8, 2, true, few_cores) == algorithm::recursive_doubling);
     CHECK(table.choose(kind, 8, 4, true, {true, true, false, true}) == algorithm::shared_memory);
   }
-  CHECK(table.choose(operation_kind::all_reduce, 8, 4, true, few_cores) == algorithm::recursive_doubling);
+  CHECK(table.choose(operation_kind::all_reduce, 8, 4, true, few_cores) == algorithm::central);
   CHECK(table.to_string().find("chain                   0           3           any, more ranks than cores\n") !=
         std::string::npos);
   selection_table t;
@@ -217,17 +226,18 @@ TEST_CASE("no override, and an override in code") {
   CHECK(t.choose(operation_kind::all_gather, 8, 2, true) == algorithm::linear);
   CHECK_THROWS_WITH_AS(t.override_with(operation_kind::all_gather, algorithm::bruck),
                        "\"bruck\" is not an algorithm of all_gather; these are circulant, ring, linear, "
-                       "hierarchical, shared_memory",
+                       "central, hierarchical, shared_memory",
                        cohort::error);
 }
 
 TEST_CASE("a wrong override is refused with what could stand there") {
   CHECK(refusal("all_reduce=bruck") ==
         "algorithms \"all_reduce=bruck\": in \"all_reduce=bruck\", \"bruck\" is not an algorithm of all_reduce; these "
-        "are recursive_doubling, halving_doubling, circulant, ring, hierarchical, shared_memory");
+        "are recursive_doubling, halving_doubling, circulant, ring, central, hierarchical, shared_memory");
   CHECK(refusal("barrier=dissemination,all_reduce=fast") ==
         "algorithms \"barrier=dissemination,all_reduce=fast\": in \"all_reduce=fast\", \"fast\" is not an algorithm of "
-        "all_reduce; these are recursive_doubling, halving_doubling, circulant, ring, hierarchical, shared_memory");
+        "all_reduce; these are recursive_doubling, halving_doubling, circulant, ring, central, hierarchical, "
+        "shared_memory");
   CHECK(refusal("allreduce=ring") ==
         "algorithms \"allreduce=ring\": in \"allreduce=ring\", \"allreduce\" is not an operation with algorithms; "
         "these are barrier, broadcast, scatter, scatter_v, gather, gather_v, reduce, all_reduce, all_gather, "
@@ -256,9 +266,11 @@ TEST_CASE("the table prints as it is tried") {
   const std::string text = t.to_string();
   CHECK(
       text.starts_with("operation         algorithm               from bytes  from ranks  functor\n"
+                       "barrier           central                 0           6           any, more ranks than cores\n"
                        "barrier           dissemination           0           1           any\n"));
   CHECK(text.find("all_gather        ring                    override    override    any\n"
-                  "all_gather        circulant               0           1           any\n") != std::string::npos);
+                  "all_gather        circulant               65537       3           any, more ranks than cores\n") !=
+        std::string::npos);
   CHECK(text.find("all_reduce        circulant               262144      2           commutative\n") !=
         std::string::npos);
 }

@@ -85,7 +85,7 @@ struct cost_terms {
   const auto n = static_cast<double>(bytes);
   const double both = costs.byte + costs.combine;
   switch (kind) {
-    case operation_kind::barrier: return t.rounds() * costs.latency;
+    case operation_kind::barrier: return a == algorithm::central ? 2 * t.burst(0) : t.rounds() * costs.latency;
     case operation_kind::broadcast:
       if (a == algorithm::circulant) return t.pipeline(a, t.rounds() - 1, bytes, costs.byte);
       if (a == algorithm::chain) return t.pipeline(a, t.others() - 1, bytes, costs.byte);
@@ -108,6 +108,7 @@ struct cost_terms {
     case operation_kind::all_reduce:
       if (a == algorithm::circulant) return t.circulant_fold(n) + t.spread(t.rounds(), n);
       if (a == algorithm::ring) return t.others() * costs.latency + t.share() * n * both + t.spread(t.others(), n);
+      if (a == algorithm::central) return 2 * t.burst(n) + t.others() * n * costs.combine;
       if (a == algorithm::halving_doubling) {
         return t.halving(n) + t.core_rounds() * costs.latency + t.core_share() * n * costs.byte + t.part(n);
       }
@@ -115,12 +116,14 @@ struct cost_terms {
     case operation_kind::all_gather:
     case operation_kind::all_gather_v:
       if (a == algorithm::linear) return t.burst(n / ranks);
+      if (a == algorithm::central) return t.burst(n / ranks) + t.burst(n);
       return t.spread(a == algorithm::ring ? t.others() : t.rounds(), n);
     case operation_kind::reduce_scatter:
     case operation_kind::reduce_scatter_v:
       if (a == algorithm::halving) {
         return t.halving(n) + (ranks > 2 ? t.message(n / ranks) : 0);  // blocks come out in another order
       }
+      if (a == algorithm::central) return t.burst(n) + t.others() * n * costs.combine + t.burst(n / ranks);
       if (a == algorithm::pairwise || a == algorithm::ring) return t.others() * costs.latency + t.share() * n * both;
       return t.circulant_fold(n);
     case operation_kind::all_to_all:
@@ -128,6 +131,7 @@ struct cost_terms {
       if (a == algorithm::bruck) {
         return t.rounds() * costs.latency + t.bits() * n * both;  // each block is copied, too
       }
+      if (a == algorithm::central) return 2 * t.burst(ranks * n);
       return t.windows(exchange_window(bytes), n);
     default:  // the scans
       if (a == algorithm::chain) return t.pipeline(a, t.others() - 1, bytes, both);

@@ -38,21 +38,31 @@ constexpr collective::selection_row in_a_crowd(operation_kind kind, std::size_t 
 /// MPI sends unasked costs fewer changes of process than MPI's own collective. What MPI asks its receiver about costs one
 /// for each word of that, so that short pieces are better then, or what MPI does itself.
 inline constexpr collective::selection_row crowded_rows[] = {
-    in_a_crowd(barrier, 0, dissemination),
     in_a_crowd(reduce, std::size_t{4} << 20, circulant, true),
     in_a_crowd(all_reduce, std::size_t{1} << 20, halving_doubling),
+    in_a_crowd(all_reduce, (std::size_t{16} << 10) + 1, native),
+    in_a_crowd(all_reduce, std::size_t{64} << 10, circulant, true),
+    in_a_crowd(all_reduce, std::size_t{64} << 10, halving_doubling),
+    in_a_crowd(all_reduce, (std::size_t{16} << 10) + 1, recursive_doubling),
 #ifdef OPEN_MPI
+    in_a_crowd(barrier, 0, central),
     in_a_crowd(broadcast, std::size_t{256} << 10, binomial),
     in_a_crowd(broadcast, std::size_t{48} << 10, native),
     in_a_crowd(scatter, std::size_t{64} << 10, native),
     in_a_crowd(gather, std::size_t{64} << 10, native),
+    in_a_crowd(all_reduce, 0, central, true),
     in_a_crowd(all_gather, std::size_t{64} << 10, native),
+    in_a_crowd(all_gather, (std::size_t{8} << 10) + 1, circulant),
+    in_a_crowd(all_gather, 0, central),
     in_a_crowd(reduce_scatter, std::size_t{2} << 20, pairwise, true),
+    in_a_crowd(reduce_scatter, (std::size_t{8} << 10) + 1, circulant, true),
     in_a_crowd(all_to_all, (std::size_t{8} << 10) + 1, native),
+    in_a_crowd(all_to_all, (std::size_t{1} << 10) + 1, pairwise),
+    in_a_crowd(all_to_all, 0, central),
     in_a_crowd(scan, std::size_t{4} << 20, chain),
     in_a_crowd(scan, (std::size_t{64} << 10) + 1, native),
-    in_a_crowd(scan, 0, chain),
 #else
+    in_a_crowd(barrier, 0, dissemination),
     in_a_crowd(broadcast, std::size_t{4} << 20, circulant),
     in_a_crowd(broadcast, std::size_t{128} << 10, binomial),
     in_a_crowd(broadcast, unasked_by_mpi + 1, scatter_all_gather),
@@ -60,19 +70,21 @@ inline constexpr collective::selection_row crowded_rows[] = {
     in_a_crowd(reduce, unasked_by_mpi + 1, halving_gather),
     in_a_crowd(all_gather, std::size_t{512} << 10, native),
     in_a_crowd(all_gather, std::size_t{64} << 10, linear),
+    in_a_crowd(all_gather, 0, circulant),
     in_a_crowd(reduce_scatter, std::size_t{2} << 20, native),
     in_a_crowd(reduce_scatter, std::size_t{256} << 10, circulant, true),
     in_a_crowd(reduce_scatter, std::size_t{64} << 10, pairwise, true),
+    in_a_crowd(reduce_scatter, 0, circulant, true),
+    in_a_crowd(all_to_all, (std::size_t{2} << 10) + 1, pairwise),
+    in_a_crowd(all_to_all, 0, bruck),
     in_a_crowd(scan, std::size_t{4} << 20, chain),
     in_a_crowd(scan, (std::size_t{16} << 10) + 1, recursive_doubling),
-    in_a_crowd(scan, 0, chain),
 #endif
     in_a_crowd(broadcast, 0, binomial),
     in_a_crowd(scatter, 0, linear),
     in_a_crowd(gather, 0, linear),
-    in_a_crowd(all_gather, 0, circulant),
-    in_a_crowd(all_to_all, (std::size_t{2} << 10) + 1, pairwise),
-    in_a_crowd(all_to_all, 0, bruck),
+    in_a_crowd(all_reduce, 0, recursive_doubling),
+    in_a_crowd(scan, 0, chain),
 };
 
 /// A check is a round of messages: too much in front of what takes no longer itself.
@@ -100,8 +112,6 @@ inline void add_usual(selection_rows& rows, operation_kind kind) {
 inline void add_all_reduce(selection_rows& rows) {
   using enum collective::algorithm;
   constexpr operation_kind kind = operation_kind::all_reduce;
-  rows.push_back(in_a_crowd(kind, (std::size_t{16} << 10) + 1, native));
-  rows.push_back(in_a_crowd(kind, 0, recursive_doubling));
   rows.push_back({kind, 8192, 3, false, native});
   add_usual(rows, kind);  // more than two ranks, and not MPI's to do
   rows.push_back({kind, 524288, 2, true, circulant});

@@ -47,6 +47,7 @@ task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
   switch (how) {
     case algorithm::ring: return execute(ch, ring_all_gather{p, r}, where, nullptr);
     case algorithm::linear: return execute(ch, linear_all_gather{p, r}, where, nullptr);
+    case algorithm::central: return execute(ch, central_all_gather{p, r}, where, nullptr);
     default: return execute(ch, circulant_all_gather{p, r}, where, nullptr);
   }
 }

@@ -24,6 +24,7 @@ task<> all_reduce_by(const Channel& ch, algorithm how, Vector& v, const cohort::
   switch (how) {
     case algorithm::circulant: return execute_in_place(ch, circulant_all_reduce(p, r), v, &op);
     case algorithm::ring: return execute_in_place(ch, ring_all_reduce(p, r), v, &op);
+    case algorithm::central: return execute_in_place(ch, central_all_reduce{p, r}, v, &op);
     case algorithm::halving_doubling: return execute_in_place(ch, halving_doubling_all_reduce(p, r), v, &op);
     default: return execute_in_place(ch, recursive_doubling_all_reduce{p, r}, v, &op);
   }

@@ -44,6 +44,7 @@ task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std
       return library::all_to_all(ch.current(), where.in, where.out);
   }
   if (how == algorithm::bruck) return with_scratch(ch, bruck_all_to_all{p, r}, where, block_bytes);
+  if (how == algorithm::central) return with_scratch(ch, central_all_to_all{p, r}, where, block_bytes);
   return execute(ch, pairwise_all_to_all{p, r, exchange_window(block_bytes)}, where, nullptr);
 }
 

@@ -36,7 +36,9 @@ operation<> barrier_in_frame([[maybe_unused]] cohort::detail::ticket t) {
     }
   }
   if (c.signature().algorithm == algorithm::linear) {
-    co_await execute(ch, central_barrier{ch.size(), ch.rank()}, nothing, nullptr);
+    co_await execute(ch, central_barrier{ch.size(), ch.rank(), 0}, nothing, nullptr);
+  } else if (c.signature().algorithm == algorithm::central) {
+    co_await execute(ch, central_barrier{ch.size(), ch.rank(), ch.size() - 1}, nothing, nullptr);
   } else {
     co_await execute(ch, dissemination_barrier{ch.size(), ch.rank()}, nothing, nullptr);
   }

@@ -50,6 +50,7 @@ task<> reduce_scatter_by(const Channel& ch, algorithm how, const layouts& where,
     case algorithm::circulant:
       return reduce_scatter_in(ch, circulant_reduce_scatter{p, r}, where, std::move(offsets), op);
     case algorithm::ring: return reduce_scatter_in(ch, ring_reduce_scatter{p, r}, where, std::move(offsets), op);
+    case algorithm::central: return reduce_scatter_in(ch, central_reduce_scatter{p, r}, where, std::move(offsets), op);
     case algorithm::pairwise:
       return reduce_scatter_in(ch, pairwise_reduce_scatter{p, r}, where, std::move(offsets), op);
     default: return reduce_scatter_in(ch, halving_reduce_scatter{p, r}, where, std::move(offsets), op);

@@ -69,6 +69,34 @@ struct linear_all_gather {
   }
 };
 
+/// Central: everybody sends its block to the last rank, which sends all of them to everybody. Fewer messages than any other, for ranks
+/// that share cores: there each message costs a change of process, whatever the others do meanwhile.
+///
+/// Cost: two rounds; the last rank receives size - 1 blocks and sends size (size - 1)
+struct central_all_gather {
+  int size = 1;
+  int rank = 0;
+
+  [[nodiscard]] constexpr int rounds() const noexcept { return size > 1 ? 2 : 0; }
+  [[nodiscard]] constexpr int blocks() const noexcept { return size; }
+  [[nodiscard]] constexpr int work_blocks() const noexcept { return 0; }
+
+  template <schedule_sink Sink>
+  constexpr void round(int k, Sink& sink) const {
+    const region all{buffer::out, 0, size};
+    const int centre = size - 1;
+    if (rank != centre) return k == 0 ? sink.send(centre, region{buffer::out, rank, 1}) : sink.receive(centre, all);
+    for (int other = 0; other < centre; ++other) {
+      if (k == 0) {
+        sink.receive(other, region{buffer::out, other, 1});
+      } else {
+        sink.send(other, all);
+      }
+    }
+  }
+};
+
 static_assert(schedule<circulant_all_gather> && schedule<ring_all_gather> && schedule<linear_all_gather>);
+static_assert(schedule<central_all_gather>);
 
 }  // namespace cohort::collective

@@ -67,6 +67,34 @@ struct ring_all_reduce : then<ring_fold, ring_all_gather> {
 };
 
 static_assert(schedule<recursive_doubling_all_reduce> && schedule<halving_doubling_all_reduce>);
-static_assert(schedule<circulant_all_reduce> && schedule<ring_all_reduce>);
+/// Central: everybody sends its vector to the last rank, which combines them and sends the result to everybody. Fewer messages than any
+/// other, for ranks that share cores: there each message costs a change of process, whatever the others do meanwhile.
+///
+/// Order: kept, from the last rank downwards: not the grouping of the others
+/// Cost:  two rounds; the last rank receives size - 1 vectors and sends as many
+struct central_all_reduce {
+  int size = 1;
+  int rank = 0;
+
+  [[nodiscard]] constexpr int rounds() const noexcept { return size > 1 ? 2 : 0; }
+  [[nodiscard]] constexpr int blocks() const noexcept { return 1; }
+  [[nodiscard]] constexpr int work_blocks() const noexcept { return 0; }
+
+  template <schedule_sink Sink>
+  constexpr void round(int k, Sink& sink) const {
+    constexpr region whole{buffer::out, 0, 1};
+    const int centre = size - 1;
+    if (rank != centre) return k == 0 ? sink.send(centre, whole) : sink.receive(centre, whole);
+    for (int other = centre - 1; other >= 0; --other) {
+      if (k == 0) {
+        sink.receive_reduce(other, whole, side::left);
+      } else {
+        sink.send(other, whole);
+      }
+    }
+  }
+};
+
+static_assert(schedule<circulant_all_reduce> && schedule<ring_all_reduce> && schedule<central_all_reduce>);
 
 }  // namespace cohort::collective

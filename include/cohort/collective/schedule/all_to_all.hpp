@@ -96,6 +96,50 @@ struct pairwise_all_to_all {
   }
 };
 
-static_assert(schedule<bruck_all_to_all> && schedule<pairwise_all_to_all>);
+/// Central: everybody sends its blocks to the last rank, which sorts them and sends everybody its own. Fewer messages than any
+/// other, for ranks that share cores: there each message costs a change of process, whatever the others do meanwhile.
+///
+/// Cost: two rounds; the last rank receives and sends size (size - 1) blocks and copies as many
+struct central_all_to_all {
+  int size = 1;
+  int rank = 0;
+
+  [[nodiscard]] constexpr int rounds() const noexcept { return size > 1 ? 2 : 1; }
+  [[nodiscard]] constexpr int blocks() const noexcept { return size; }
+  /// A row from each rank, then a row for each.
+  [[nodiscard]] constexpr int work_blocks() const noexcept {
+    return size > 1 && rank == size - 1 ? 2 * size * size : 0;
+  }
+
+  template <schedule_sink Sink>
+  constexpr void round(int k, Sink& sink) const {
+    const int centre = size - 1;
+    if (rank != centre) {
+      return k == 0 ? sink.send(centre, region{buffer::in, 0, size})
+                    : sink.receive(centre, region{buffer::out, 0, size});
+    }
+    if (k + 1 == rounds()) sort(sink);
+    for (int other = 0; other < centre; ++other) {
+      if (k == 0) {
+        sink.receive(other, region{buffer::work, other * size, size});
+      } else {
+        sink.send(other, region{buffer::work, (size + other) * size, size});
+      }
+    }
+  }
+
+ private:
+  template <schedule_sink Sink>
+  constexpr void sort(Sink& sink) const {
+    for (int to = 0; to < size; ++to) {
+      for (int from = 0; from < size; ++from) {
+        sink.copy(from == rank ? region{buffer::in, to, 1} : region{buffer::work, from * size + to, 1},
+                  to == rank ? region{buffer::out, from, 1} : region{buffer::work, (size + to) * size + from, 1});
+      }
+    }
+  }
+};
+
+static_assert(schedule<bruck_all_to_all> && schedule<pairwise_all_to_all> && schedule<central_all_to_all>);
 
 }  // namespace cohort::collective

@@ -27,12 +27,13 @@ struct dissemination_barrier {
   }
 };
 
-/// Everybody tells rank 0, which tells everybody: rank 0 knows by itself who has not come.
+/// Everybody tells the centre, which tells everybody: it knows by itself who has not come.
 ///
-/// Cost: two rounds; rank 0 has size - 1 messages in each
+/// Cost: two rounds; the centre has size - 1 messages in each
 struct central_barrier {
   int size = 1;
   int rank = 0;
+  int centre = 0;
 
   [[nodiscard]] constexpr int rounds() const noexcept { return size > 1 ? 2 : 0; }
   [[nodiscard]] constexpr int blocks() const noexcept { return 1; }
@@ -41,10 +42,10 @@ struct central_barrier {
   template <schedule_sink Sink>
   constexpr void round(int k, Sink& sink) const {
     const bool inwards = k == 0;
-    for (int other = 1; other < size; ++other) {
-      if (rank != 0 && rank != other) continue;
-      const int peer = rank == 0 ? other : 0;
-      if (inwards == (rank == 0)) {
+    for (int other = 0; other < size; ++other) {
+      if (other == centre || (rank != centre && rank != other)) continue;
+      const int peer = rank == centre ? other : centre;
+      if (inwards == (rank == centre)) {
         sink.receive(peer, region{buffer::out, 0, 0});
       } else {
         sink.send(peer, region{buffer::out, 0, 0});

@@ -159,6 +159,44 @@ struct halving_reduce_scatter {
 };
 
 static_assert(schedule<circulant_reduce_scatter> && schedule<ring_reduce_scatter>);
+/// Central: everybody sends its blocks to the last rank, which combines them and sends each its own. Fewer messages than any other,
+/// for ranks that share cores: there each message costs a change of process, whatever the others do meanwhile.
+///
+/// Order: kept, from the last rank downwards: not the grouping of the others
+/// Cost:  two rounds; the last rank receives size (size - 1) blocks and sends size - 1
+struct central_reduce_scatter {
+  int size = 1;
+  int rank = 0;
+
+  [[nodiscard]] constexpr int rounds() const noexcept { return size > 1 ? 2 : 1; }
+  [[nodiscard]] constexpr int blocks() const noexcept { return size; }
+  [[nodiscard]] constexpr int work_blocks() const noexcept { return size > 1 && rank == size - 1 ? size : 0; }
+
+  template <schedule_sink Sink>
+  constexpr void round(int k, Sink& sink) const {
+    const region own{buffer::out, 0, 1};
+    const int centre = size - 1;
+    if (size == 1) return sink.copy(region{buffer::in, 0, 1}, own);
+    if (rank != centre) {
+      return k == 0 ? sink.send(centre, region{buffer::in, 0, size}) : sink.receive(centre, own);
+    }
+    const region sums{buffer::work, 0, size};
+    if (k == 0) {
+      sink.copy(region{buffer::in, 0, size}, sums);
+    } else {
+      sink.copy(region{buffer::work, centre, 1}, own);
+    }
+    for (int other = centre - 1; other >= 0; --other) {
+      if (k == 0) {
+        sink.receive_reduce(other, sums, side::left);
+      } else {
+        sink.send(other, region{buffer::work, other, 1});
+      }
+    }
+  }
+};
+
+static_assert(schedule<central_reduce_scatter>);
 static_assert(schedule<pairwise_reduce_scatter> && schedule<halving_reduce_scatter>);
 
 }  // namespace cohort::collective
