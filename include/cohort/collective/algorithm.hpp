@@ -29,8 +29,7 @@ enum class algorithm : unsigned char {
   shared_memory,
   native,        ///< not a schedule: the collective of the library that the backend stands on
   hierarchical,  ///< on each host, then between hosts
-  central,  ///< all to one rank, which answers all: the last, as what they call otherwise mostly has rank 0 for its root,
-            ///< and where everybody waits for another, nobody finds out that they call different things
+  central,       ///< all to one rank, which answers all
 };
 
 inline constexpr algorithm last_algorithm = algorithm::central;

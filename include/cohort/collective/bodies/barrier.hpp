@@ -35,7 +35,7 @@ operation<> barrier_in_frame([[maybe_unused]] cohort::detail::ticket t) {
       co_return;
     }
   }
-  if (c.signature().algorithm == algorithm::linear) {
+  if (c.signature().algorithm == algorithm::linear) {  // a monitored barrier's, which rank 0 watches
     co_await execute(ch, central_barrier{ch.size(), ch.rank(), 0}, nothing, nullptr);
   } else if (c.signature().algorithm == algorithm::central) {
     co_await execute(ch, central_barrier{ch.size(), ch.rank(), ch.size() - 1}, nothing, nullptr);

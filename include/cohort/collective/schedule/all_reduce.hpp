@@ -66,9 +66,10 @@ struct ring_all_reduce : then<ring_fold, ring_all_gather> {
   constexpr ring_all_reduce(int size, int rank) noexcept : then{ring_fold{size, rank}, ring_all_gather{size, rank}} {}
 };
 
-static_assert(schedule<recursive_doubling_all_reduce> && schedule<halving_doubling_all_reduce>);
 /// Central: everybody sends its vector to the last rank, which combines them and sends the result to everybody. Fewer messages than any
 /// other, for ranks that share cores: there each message costs a change of process, whatever the others do meanwhile.
+/// The last rank, as what some ranks may call instead mostly has rank 0 for its root: where everybody waited for another, nobody
+/// would find out before somebody looks who has called what.
 ///
 /// Order: kept, from the last rank downwards: not the grouping of the others
 /// Cost:  two rounds; the last rank receives size - 1 vectors and sends as many
@@ -95,6 +96,7 @@ struct central_all_reduce {
   }
 };
 
+static_assert(schedule<recursive_doubling_all_reduce> && schedule<halving_doubling_all_reduce>);
 static_assert(schedule<circulant_all_reduce> && schedule<ring_all_reduce> && schedule<central_all_reduce>);
 
 }  // namespace cohort::collective

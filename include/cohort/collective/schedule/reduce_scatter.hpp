@@ -158,7 +158,6 @@ struct halving_reduce_scatter {
   }
 };
 
-static_assert(schedule<circulant_reduce_scatter> && schedule<ring_reduce_scatter>);
 /// Central: everybody sends its blocks to the last rank, which combines them and sends each its own. Fewer messages than any other,
 /// for ranks that share cores: there each message costs a change of process, whatever the others do meanwhile.
 ///
@@ -196,7 +195,7 @@ struct central_reduce_scatter {
   }
 };
 
-static_assert(schedule<central_reduce_scatter>);
+static_assert(schedule<circulant_reduce_scatter> && schedule<ring_reduce_scatter> && schedule<central_reduce_scatter>);
 static_assert(schedule<pairwise_reduce_scatter> && schedule<halving_reduce_scatter>);
 
 }  // namespace cohort::collective
