@@ -39,6 +39,7 @@ constexpr collective::selection_row in_a_crowd(operation_kind kind, std::size_t 
 /// for each word of that, so that short pieces are better then, or what MPI does itself.
 inline constexpr collective::selection_row crowded_rows[] = {
     in_a_crowd(reduce, std::size_t{4} << 20, circulant, true),
+    in_a_crowd(scan, std::size_t{4} << 20, chain),
     in_a_crowd(all_reduce, std::size_t{1} << 20, halving_doubling),
     in_a_crowd(all_reduce, (std::size_t{16} << 10) + 1, native),
     in_a_crowd(all_reduce, std::size_t{64} << 10, circulant, true),
@@ -59,7 +60,6 @@ inline constexpr collective::selection_row crowded_rows[] = {
     in_a_crowd(all_to_all, (std::size_t{8} << 10) + 1, native),
     in_a_crowd(all_to_all, (std::size_t{1} << 10) + 1, pairwise),
     in_a_crowd(all_to_all, 0, central),
-    in_a_crowd(scan, std::size_t{4} << 20, chain),
     in_a_crowd(scan, (std::size_t{64} << 10) + 1, native),
 #else
     in_a_crowd(barrier, 0, dissemination),
@@ -77,7 +77,6 @@ inline constexpr collective::selection_row crowded_rows[] = {
     in_a_crowd(reduce_scatter, 0, circulant, true),
     in_a_crowd(all_to_all, (std::size_t{2} << 10) + 1, pairwise),
     in_a_crowd(all_to_all, 0, bruck),
-    in_a_crowd(scan, std::size_t{4} << 20, chain),
     in_a_crowd(scan, (std::size_t{16} << 10) + 1, recursive_doubling),
 #endif
     in_a_crowd(broadcast, 0, binomial),
@@ -89,9 +88,9 @@ inline constexpr collective::selection_row crowded_rows[] = {
 
 /// A check is a round of messages: too much in front of what takes no longer itself.
 inline void add_crowded(selection_rows& rows, bool checked) {
-  constexpr std::size_t worth_a_check = std::size_t{256} << 10;
+  constexpr std::size_t worth_a_check_here = std::size_t{256} << 10;
   for (collective::selection_row row : crowded_rows) {
-    if (checked && row.algorithm == native && row.min_bytes < worth_a_check) continue;
+    if (checked && row.algorithm == native && row.min_bytes < worth_a_check_here) continue;
     rows.push_back(row);
     if (row.operation != scan) continue;
     row.operation = exclusive_scan;
@@ -110,7 +109,6 @@ inline void add_usual(selection_rows& rows, operation_kind kind) {
 /// Two ranks exchange whole vectors, which are behind their headers or follow them; halves where these are sent unasked,
 /// and the whole would not be.
 inline void add_all_reduce(selection_rows& rows) {
-  using enum collective::algorithm;
   constexpr operation_kind kind = operation_kind::all_reduce;
   rows.push_back({kind, 8192, 3, false, native});
   add_usual(rows, kind);  // more than two ranks, and not MPI's to do
@@ -125,7 +123,6 @@ inline void add_all_reduce(selection_rows& rows) {
 
 /// MPI_Ireduce of both libraries takes up to eight times as long as a schedule, but for two ranks and some lengths.
 inline void add_reduce(selection_rows& rows, bool checked) {
-  using enum collective::algorithm;
   constexpr operation_kind kind = operation_kind::reduce;
   add_usual(rows, kind);
   rows.push_back({kind, std::size_t{40} << 10, 2, false, binomial});
@@ -134,26 +131,22 @@ inline void add_reduce(selection_rows& rows, bool checked) {
 
 /// What is so long that two ranks do better by messages than by MPI's own collective.
 inline constexpr collective::selection_row long_between_two[] = {
-    {operation_kind::broadcast, std::size_t{1} << 20, 2, false, collective::algorithm::binomial},
-    {operation_kind::gather, std::size_t{512} << 10, 2, false, collective::algorithm::linear},
-    {operation_kind::scatter, std::size_t{256} << 10, 2, false, collective::algorithm::linear},
-    {operation_kind::all_gather, std::size_t{4} << 20, 2, false, collective::algorithm::circulant},
-    {operation_kind::all_to_all, std::size_t{2} << 20, 2, false, collective::algorithm::pairwise},
+    {broadcast, std::size_t{1} << 20, 2, false, binomial},  {gather, std::size_t{512} << 10, 2, false, linear},
+    {scatter, std::size_t{256} << 10, 2, false, linear},    {all_gather, std::size_t{4} << 20, 2, false, circulant},
+    {all_to_all, std::size_t{2} << 20, 2, false, pairwise},
 };
 
 /// Of two ranks messages carry what is short: that takes no longer than MPI's blocking call; and most of what is so long that
 /// MPI's own cut it. What is in between has fewer copies by MPI. MPI's scans take several times as long as a message.
 inline void add_unchecked(selection_rows& rows, operation_kind kind) {
-  using enum operation_kind;
-  using collective::algorithm;
   const std::size_t long_block = (kind == all_to_all ? longest_exchanged : std::size_t{16} << 10) + 1;
   const bool in_v = kind == gather_v || kind == scatter_v || kind == all_gather_v || kind == all_to_all_v;
-  rows.push_back({kind, 0, in_v ? 1 : 3, false, algorithm::native});  // in v, the size is not known to all
+  rows.push_back({kind, 0, in_v ? 1 : 3, false, native});  // in v, the size is not known to all
   if (kind == scan || kind == exclusive_scan || kind == barrier) return;
   for (const collective::selection_row& row : long_between_two) {
     if (row.operation == kind) rows.push_back(row);
   }
-  rows.push_back({kind, kind == all_gather ? 2 * long_block : long_block, 1, false, algorithm::native});
+  rows.push_back({kind, kind == all_gather ? 2 * long_block : long_block, 1, false, native});
 }
 
 }  // namespace mpi_rows

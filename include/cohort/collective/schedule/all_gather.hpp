@@ -69,7 +69,7 @@ struct linear_all_gather {
   }
 };
 
-/// Central: everybody sends its block to the last rank, which sends all of them to everybody. Fewer messages than any other, for ranks
+/// Central: everybody sends its block to the last rank, which sends all of them to everybody. The fewest messages, for ranks
 /// that share cores: there each message costs a change of process, whatever the others do meanwhile.
 ///
 /// Cost: two rounds; the last rank receives size - 1 blocks and sends size (size - 1)

@@ -66,8 +66,8 @@ struct ring_all_reduce : then<ring_fold, ring_all_gather> {
   constexpr ring_all_reduce(int size, int rank) noexcept : then{ring_fold{size, rank}, ring_all_gather{size, rank}} {}
 };
 
-/// Central: everybody sends its vector to the last rank, which combines them and sends the result to everybody. Fewer messages than any
-/// other, for ranks that share cores: there each message costs a change of process, whatever the others do meanwhile.
+/// Central: everybody sends its vector to the last rank, which combines them and sends the result to everybody. The fewest messages,
+/// for ranks that share cores: there each message costs a change of process, whatever the others do meanwhile.
 /// The last rank, as what some ranks may call instead mostly has rank 0 for its root: where everybody waited for another, nobody
 /// would find out before somebody looks who has called what.
 ///

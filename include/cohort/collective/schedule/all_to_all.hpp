@@ -96,8 +96,8 @@ struct pairwise_all_to_all {
   }
 };
 
-/// Central: everybody sends its blocks to the last rank, which sorts them and sends everybody its own. Fewer messages than any
-/// other, for ranks that share cores: there each message costs a change of process, whatever the others do meanwhile.
+/// Central: everybody sends its blocks to the last rank, which sorts them and sends everybody its own. The fewest messages,
+/// for ranks that share cores: there each message costs a change of process, whatever the others do meanwhile.
 ///
 /// Cost: two rounds; the last rank receives and sends size (size - 1) blocks and copies as many
 struct central_all_to_all {

@@ -158,7 +158,7 @@ struct halving_reduce_scatter {
   }
 };
 
-/// Central: everybody sends its blocks to the last rank, which combines them and sends each its own. Fewer messages than any other,
+/// Central: everybody sends its blocks to the last rank, which combines them and sends each its own. The fewest messages,
 /// for ranks that share cores: there each message costs a change of process, whatever the others do meanwhile.
 ///
 /// Order: kept, from the last rank downwards: not the grouping of the others
