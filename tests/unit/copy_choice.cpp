@@ -51,13 +51,13 @@ TEST_CASE("the faster way is found, and the slower tried now and then") {
   for (const std::uint64_t bytes : {std::uint64_t{65537}, mebibyte, mebibyte << 6, std::uint64_t{1} << 40}) {
     CAPTURE(bytes);
     copy_choice near;
-    const int rarely = single_copies(near, 1000, bytes, paces(0.03, 0.09));
-    CHECK(rarely >= least_trials(1000));
-    CHECK(rarely <= most_trials(1000));
+    const int rarely = single_copies(near, 4000, bytes, paces(0.03, 0.09));
+    CHECK(rarely >= least_trials(4000));
+    CHECK(rarely <= most_trials(4000));
     copy_choice far;
-    const int mostly = single_copies(far, 1000, bytes, paces(0.14, 0.1));
-    CHECK(mostly >= 1000 - most_trials(1000));
-    CHECK(mostly <= 1000 - least_trials(1000));
+    const int mostly = single_copies(far, 4000, bytes, paces(0.14, 0.1));
+    CHECK(mostly >= 4000 - most_trials(4000));
+    CHECK(mostly <= 4000 - least_trials(4000));
   }
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("each of three is found, and each of the others tried now and then") {
   for (const copying fastest : copy_choice::ways) {
     copy_choice c;
     std::array<int, 3> taken{};
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 4000; ++i) {
       const copying how = c.next(mebibyte);
       ++taken[static_cast<std::size_t>(how)];
       c.took(how, mebibyte, nanoseconds(how == fastest ? 50000 : 80000));
@@ -73,9 +73,9 @@ TEST_CASE("each of three is found, and each of the others tried now and then") {
     for (const copying how : copy_choice::ways) {
       const int times = taken[static_cast<std::size_t>(how)];
       if (how == fastest) {
-        CHECK(times >= 2000 - most_trials(2000));
+        CHECK(times >= 4000 - most_trials(4000));
       } else {
-        CHECK(times >= least_trials(2000));
+        CHECK(times >= least_trials(4000));
       }
     }
   }
@@ -85,8 +85,8 @@ TEST_CASE("another pace is noticed, in either direction") {
   copy_choice c;
   (void)single_copies(c, 1000, mebibyte, paces(0.03, 0.09));
   // Every other trial is of the way that is faster now, and two of those are enough.
-  CHECK(single_copies(c, 4000, mebibyte, paces(0.14, 0.09)) > 4000 - 5 * static_cast<int>(copy_choice::look_again));
-  CHECK(single_copies(c, 4000, mebibyte, paces(0.03, 0.09)) < 5 * static_cast<int>(copy_choice::look_again));
+  CHECK(single_copies(c, 8000, mebibyte, paces(0.14, 0.09)) > 8000 - 5 * static_cast<int>(copy_choice::look_again));
+  CHECK(single_copies(c, 8000, mebibyte, paces(0.03, 0.09)) < 5 * static_cast<int>(copy_choice::look_again));
 }
 
 TEST_CASE("ways that differ by less than it is worth do not take turns") {
@@ -94,15 +94,29 @@ TEST_CASE("ways that differ by less than it is worth do not take turns") {
   CHECK(single_copies(c, 10000, mebibyte, paces(0.1, 0.095)) <= most_trials(10000));
 }
 
-TEST_CASE("the first message after one of the other kind is not counted") {
+TEST_CASE("the first messages after one of another kind are not counted") {
   copy_choice c;
   copying before = copying::single_copy;
-  // A ring that nobody has used for a while is slow once.
-  const auto time = [&before](copying how) {
-    const bool cold = std::exchange(before, how) != how;
-    return how == copying::through_ring ? (cold ? 1.0 : 0.05) : 0.09;
+  unsigned in_a_row = 0;
+  // A ring that nobody has used for a while is slow, until both ends have found back to it.
+  const auto time = [&](copying how) {
+    in_a_row = std::exchange(before, how) != how ? 0 : in_a_row + 1;
+    return how == copying::through_ring ? (in_a_row < copy_choice::unsettled ? 1.0 : 0.05) : 0.09;
   };
   CHECK(single_copies(c, 5000, mebibyte, time) <= most_trials(5000));
+}
+
+TEST_CASE("a way that is faster once both ends have settled is found from the other one") {
+  copy_choice c;
+  // Until then the sender is asleep, as it has had nothing to do.
+  (void)single_copies(c, 2000, mebibyte, paces(0.2, 0.07, 0.3));
+  copying before = copying::single_copy;
+  unsigned in_a_row = 0;
+  const auto time = [&](copying how) {
+    in_a_row = std::exchange(before, how) != how ? 0 : in_a_row + 1;
+    return how == copying::by_both ? (in_a_row < copy_choice::unsettled ? 0.1 : 0.05) : 0.07;
+  };
+  CHECK(single_copies(c, 8000, mebibyte, time) < 8 * static_cast<int>(copy_choice::look_again));
 }
 
 TEST_CASE("a message that took long for once changes nothing for long, whatever else varies") {
@@ -119,7 +133,7 @@ TEST_CASE("a message that took long for once changes nothing for long, whatever 
 TEST_CASE("what is below 128 KiB has one choice, and what is 32 MiB or more") {
   const auto single_after = [](std::uint64_t learnt, std::uint64_t asked) {
     copy_choice c;
-    (void)single_copies(c, 16, learnt, paces(0.1, 0.05));
+    (void)single_copies(c, static_cast<int>(copy_choice::ways.size() * copy_choice::trial), learnt, paces(0.1, 0.05));
     return c.next(asked) == copying::single_copy;
   };
   CHECK(single_after(65537, 131071));
@@ -135,8 +149,9 @@ TEST_CASE("each length has a choice of its own") {
     (void)single_copies(c, 1, mebibyte, paces(0.1, 0.05));
     (void)single_copies(c, 1, 16 * mebibyte, paces(0.1, 0.2));
   }
-  CHECK(single_copies(c, 256, mebibyte, paces(0.1, 0.05)) >= 256 - static_cast<int>(copy_choice::trial));
-  CHECK(single_copies(c, 256, 16 * mebibyte, paces(0.1, 0.2)) <= static_cast<int>(copy_choice::trial));
+  constexpr auto again = static_cast<int>(copy_choice::look_again);
+  CHECK(single_copies(c, again, mebibyte, paces(0.1, 0.05)) >= again - static_cast<int>(copy_choice::trial));
+  CHECK(single_copies(c, again, 16 * mebibyte, paces(0.1, 0.2)) <= static_cast<int>(copy_choice::trial));
 }
 
 TEST_CASE("who has decided is not asked again") {

@@ -186,7 +186,8 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void on_goodbye(peer_connection&) override {}  // who leaves says so by a packet
   inline void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
   inline void on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
-  [[nodiscard]] bool copies_with_senders() noexcept override { return !how_to_wait().crowded(); }
+  [[nodiscard]] bool copies_with_senders() noexcept override { return true; }
+  [[nodiscard]] bool shares_cores() noexcept override { return how_to_wait().crowded(); }
 
   // messages
   void start_send(request& send);

@@ -49,9 +49,10 @@ class peer_connection_owner {
   virtual void on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) = 0;
   /// What the other end's owner has said by `tell`. False: it can have nothing to say.
   [[nodiscard]] virtual bool on_notice(peer_connection&, std::span<const std::byte>) { return false; }
-  /// Whether a rank of this host that sends is likely to be on a core of its own, and this one looks at memory all the
-  /// time while it waits: then both copy at once.
+  /// Whether this rank looks at memory all the time while it waits, so that it and a sender of this host can copy at once.
   [[nodiscard]] virtual bool copies_with_senders() noexcept { return false; }
+  /// Whether the ranks of this host are more than its cores: a receiver is then likely not to be on one.
+  [[nodiscard]] virtual bool shares_cores() noexcept { return false; }
   /// How often this rank has looked for messages until now; asked where bursts are gathered.
   [[nodiscard]] virtual std::uint64_t times_looked() const noexcept { return 0; }
   /// From now on short messages may wait in the stream, until this rank looks for some itself: it ends the burst first.
@@ -226,7 +227,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   }
   [[nodiscard]] bool may_send_early(std::size_t bytes) const noexcept {
     if (bytes > stream_->eager_limit() || credit_ < cost_of(bytes) || goes_over_stripes(bytes)) return false;
-    return bytes <= always_early || !stream_->same_host() || owner_->copies_with_senders();
+    if (bytes <= always_early || !stream_->same_host()) return true;
+    return owner_->copies_with_senders() && !owner_->shares_cores();
   }
   [[nodiscard]] bool continues_burst(std::size_t bytes) noexcept;
   [[nodiscard]] std::size_t write_first(frame& f, const piece& payload, boost::system::error_code& failure);

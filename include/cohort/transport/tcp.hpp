@@ -205,7 +205,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   [[nodiscard]] std::uint64_t times_looked() const noexcept override { return times_looked_; }
   void on_burst(peer_connection&) noexcept override { in_bursts_ = true; }
   // On a caller's io_context nobody looks at memory between two handlers.
-  [[nodiscard]] bool copies_with_senders() noexcept override { return own_io_ && !how_to_wait().crowded(); }
+  [[nodiscard]] bool copies_with_senders() noexcept override { return own_io_ != nullptr; }
+  [[nodiscard]] bool shares_cores() noexcept override { return how_to_wait().crowded(); }
   void on_goodbye(peer_connection& c) override { check_departed(c.peer()); }
   inline void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
   inline void on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;

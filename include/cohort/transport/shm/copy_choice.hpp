@@ -22,8 +22,10 @@ class copy_choice {
   /// The ways there are, from the first to be tried.
   static constexpr std::array ways{copying::through_ring, copying::single_copy, copying::by_both};
   /// So many messages in a row are a trial: of each way at first, and from then on of a slower one again every so often.
-  static constexpr unsigned trial = 4;
-  static constexpr unsigned look_again = 256;
+  static constexpr unsigned trial = 12;
+  static constexpr unsigned look_again = 512;
+  /// So many after one of another kind say nothing: the caches hold nothing of it, and the other end waits in another way.
+  static constexpr unsigned unsettled = 4;
   /// So much of the present one's time the other must save before it takes its place.
   static constexpr float worth_while = 0.1F;
 
@@ -49,8 +51,11 @@ class copy_choice {
   void took(copying how, std::uint64_t bytes, std::chrono::nanoseconds time) noexcept {
     if (always_) return;
     paces& p = paces_of(bytes);
-    // The first after one of the other kind finds nothing of it in the caches.
-    if (std::exchange(p.last, how) != how) return;
+    if (std::exchange(p.last, how) != how) p.in_a_row = 0;
+    if (p.in_a_row < unsettled) {
+      ++p.in_a_row;
+      return;
+    }
     pace& known = p.of[static_cast<std::size_t>(how)];
     known.add(static_cast<float>(std::max<std::int64_t>(time.count(), 1)) / static_cast<float>(bytes));
     for (const copying rival : ways) {
@@ -80,6 +85,7 @@ class copy_choice {
     unsigned turns = 0;
     copying faster = copying::through_ring;
     std::optional<copying> last{};
+    unsigned in_a_row = 0;  ///< of the last kind, up to `unsettled`
   };
   static constexpr int shortest = 17;  // in bits: everything below 128 KiB is alike
   static constexpr std::size_t lengths = 10;
