@@ -212,6 +212,32 @@ TEST_CASE("an operation is dropped in flight") {
   }
 }
 
+TEST_CASE("a communicator fails on a rank that has formed it before another one has") {
+  const auto ranks = run_ranks(2, [](int rank) {
+    const auto rank_main = [rank](world_type world) -> task<> {
+      auto forming = world.duplicate();
+      // Its part of forming it has been sent: the other needs no more of this rank.
+      if (rank == 0) std::this_thread::sleep_for(300ms);
+      const world_type copy = co_await forming;
+      std::vector<float> v(100);
+      if (rank == 1) {
+        const auto dropped = copy.recv(v, from{0});
+      } else {
+        auto op = copy.recv(v, from{1}, cohort::timeout{10s});
+        co_await tell(op);
+      }
+      co_await world.barrier();
+    };
+    return cohort::run(rank_main);
+  });
+  INFO(harness::describe(ranks));
+  for (const auto& r : ranks) CHECK(r.ok());
+  const auto told = errors_of(ranks[0]);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].code == errc::aborted);
+  CHECK(contains(told[0].text, "rank 1 dropped receive before it was complete"));
+}
+
 TEST_CASE("a stop request from another thread cancels an operation in flight") {
   const meeting_point all_here(3);
   const auto ranks = run_ranks(3, [&](int rank) {

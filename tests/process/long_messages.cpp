@@ -216,6 +216,38 @@ task<int> dropped(world_type world, int who, int turns) {
   co_return 0;
 }
 
+/// A receive is dropped in the middle of its message, and its communicator with it: what was on its way goes nowhere, and
+/// the other communicators of the two ranks go on.
+task<int> dropped_with_its_communicator(world_type world) {
+  constexpr std::size_t n = 100003;
+  for (int turns = 0; turns < 40; ++turns) {
+    std::optional<world_type> copy(co_await world.duplicate());
+    const auto sent = values(n, static_cast<std::uint32_t>(turns));
+    if (world.rank() == 0) {
+      try {
+        co_await copy->send(sent, to{1});
+      } catch (const error& e) {
+        harness::expect(e.condition() == errc::aborted, e.what());
+      }
+    } else {
+      auto in = values(n, 99);
+      std::optional<operation<received>> receiving(copy->recv(in, from{0}));
+      for (int i = 0; i < turns; ++i) (void)world.poll();
+      receiving.reset();
+    }
+    copy.reset();
+    if (world.rank() == 0) {
+      co_await world.send(sent, to{1});
+    } else {
+      std::vector<std::uint32_t> in(n);
+      co_await world.recv(in, from{0});
+      harness::expect(in == sent, "the next message, whole");
+    }
+  }
+  co_await world.barrier();
+  co_return 0;
+}
+
 /// On an io_context nobody looks at memory between two handlers: all room for the next part is told by a letter.
 boost::asio::awaitable<int> on_handlers_alone(world_type world) {
   constexpr std::size_t n = 3000001;
@@ -293,6 +325,10 @@ TEST_CASE("long messages: either end drops its operation in the middle") {
       }
     }
   }
+}
+
+TEST_CASE("long messages: a receive is dropped in the middle, and its communicator goes") {
+  for (const char* const way : ways) on_two(way, dropped_with_its_communicator);
 }
 
 TEST_CASE("long messages: on io_contexts, where their memory may be read and where not") {

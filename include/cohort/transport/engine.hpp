@@ -190,6 +190,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::atomic<bool> attention_{false};
   clock::time_point next_deadline_ = clock::time_point::max();
   std::vector<group*> groups_{};
+  std::vector<std::shared_ptr<const fault>> unclaimed_{};  ///< of communicators that are not here
   std::unordered_map<std::uint64_t, group*> by_context_{};
   detail::buffer_cache scratch_{};
   std::shared_ptr<detail::inbox> inbox_{};

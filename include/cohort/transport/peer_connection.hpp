@@ -8,6 +8,7 @@
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/frame.hpp>
 #include <cohort/transport/matching.hpp>
+#include <cohort/transport/places.hpp>
 #include <cohort/transport/send_burst.hpp>
 #include <cohort/transport/shm/copy_choice.hpp>
 #include <cohort/transport/stripe_set.hpp>
@@ -181,13 +182,16 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   static constexpr std::uint64_t striped_ticket = std::uint64_t{1} << 63;
   /// In the ticket of a message of which both ends may move what is left: impl/peer_parts.hpp.
   static constexpr std::uint64_t shared_ticket = std::uint64_t{1} << 62;
+  /// They are numbered as they are made.
+  [[nodiscard]] static constexpr std::uint64_t number_of(std::uint64_t ticket) noexcept {
+    return ticket & ~(striped_ticket | shared_ticket);
+  }
   static constexpr std::size_t shortest_part = std::size_t{16} << 10;
   static constexpr std::size_t most_places = 64;
   /// Longer ones are copied once where the other end's core is not its own.
   static constexpr std::size_t always_early = std::size_t{16} << 10;
 
   using short_bytes = std::vector<std::byte, detail::pool_allocator<std::byte>>;
-  using places = std::vector<piece, detail::pool_allocator<piece>>;
 
   struct outgoing {
     frame::bytes_type header{};
@@ -266,7 +270,6 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   void send_share();
   void offer(request& r);
   [[nodiscard]] bool take_offered(request& receive, std::uint64_t ticket);
-  [[nodiscard]] static places range_of(std::span<const piece> pieces, std::uint64_t first, std::uint64_t bytes);
   [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
                                                 std::span<const piece> into);
   [[nodiscard]] static bool can_be_taken(const frame& f, std::size_t there, const envelope& expected,
@@ -328,6 +331,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   tickets in_parts_{};              // ours, asked for, of which the receiver may take over the rest
   tickets granted_{};               // theirs, whose data we await
   std::vector<offered> offered_{};  // theirs, where their data lie
+  std::uint64_t newest_offer_ = 0;  // its number
   std::uint64_t cursors_used_ = 0;  // a bit for each that a message of ours has
   std::size_t awaiting_ = 0;        // of `offered_`, those that a receive awaits in parts or shares
   std::uint64_t part_of_ = 0;       // the ticket of the part that is coming; 0: it is none

@@ -59,6 +59,12 @@ COHORT_DECL void engine::add(group& g) {
   groups_.push_back(&g);
   by_context_[g.context()] = &g;
   group_added(g);
+  const auto known =
+      std::find_if(unclaimed_.begin(), unclaimed_.end(), [&g](const auto& f) { return concerns(*f, g); });
+  if (known == unclaimed_.end()) return;
+  const std::shared_ptr<const fault> f = *known;
+  unclaimed_.erase(known);
+  fail(g, f);
 }
 
 COHORT_DECL void engine::request_attention() noexcept {
@@ -249,6 +255,14 @@ COHORT_DECL void engine::check_deadlines(clock::time_point now) {
 }
 
 COHORT_DECL void engine::deliver(const std::shared_ptr<const fault>& f) {
+  // Of those that are gone there is nothing to tell; so few are in the making anywhere.
+  constexpr std::size_t most_unclaimed = 64;
+  if (f->context != every_context && find(f->context) == nullptr) {
+    // A rank that has formed it already may have failed it before this one has.
+    if (unclaimed_.size() == most_unclaimed) unclaimed_.erase(unclaimed_.begin());
+    unclaimed_.push_back(f);
+    return;
+  }
   const std::vector<group*> all = groups_;
   for (group* const g : all) {
     if (concerns(*f, *g)) fail(*g, f);

@@ -25,24 +25,6 @@ struct part_cursor {
   }
 };
 
-/// Bytes [first, first + bytes) of what these pieces are one after the other.
-inline peer_connection::places peer_connection::range_of(std::span<const piece> pieces, std::uint64_t first,
-                                                         std::uint64_t bytes) {
-  places range;
-  for (const piece& p : pieces) {
-    if (bytes == 0) break;
-    if (first >= p.bytes) {
-      first -= p.bytes;
-      continue;
-    }
-    const std::size_t part = static_cast<std::size_t>(std::min<std::uint64_t>(p.bytes - first, bytes));
-    range.push_back({p.data + first, part});
-    bytes -= part;
-    first = 0;
-  }
-  return range;
-}
-
 // --- the sender ----------------------------------------------------------------------------------------------
 
 /// A cursor for a message that has its ticket; false when there is none free.
@@ -145,16 +127,18 @@ inline bool peer_connection::ask_for_parts(request& receive, std::uint64_t ticke
 
 /// The header of a part has come.
 inline bool peer_connection::begin_part(const frame& f) {
-  for (const offered& o : offered_) {
-    if (o.ticket != f.ticket || o.how != copying::through_ring) continue;
-    if (f.header.bytes == 0 || f.header.bytes > o.header.bytes - o.come) break;
-    part_of_ = f.ticket;
-    target_ = o.receive;
-    payload_left_ = f.header.bytes;
-    payload_done_ = o.come;
-    return true;
+  const offered* const o = offer_under(f.ticket);
+  const bool lacks_it = o != nullptr && o->how == copying::through_ring && f.header.bytes <= o->header.bytes - o->come;
+  // Its receive was dropped and its communicator is gone: what was on its way by then is read and forgotten.
+  const bool forgotten = o == nullptr && number_of(f.ticket) <= newest_offer_;
+  if (f.header.bytes == 0 || (!lacks_it && !forgotten)) {
+    return lose(error_of(boost::system::errc::message_size), "reading a part of a message that has no such part");
   }
-  return lose(error_of(boost::system::errc::message_size), "reading a part of a message that has no such part");
+  part_of_ = f.ticket;
+  target_ = lacks_it ? o->receive : nullptr;
+  payload_left_ = f.header.bytes;
+  payload_done_ = lacks_it ? o->come : 0;
+  return true;
 }
 
 inline void peer_connection::end_part() {

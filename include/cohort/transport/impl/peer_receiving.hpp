@@ -271,6 +271,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
                     "reading an offer of memory that is not on this host");
       }
       offered_.push_back({f.ticket, f.header, {}});
+      newest_offer_ = std::max(newest_offer_, number_of(f.ticket));
       behind_.clear();
       behind_left_ = f.places * 2 * sizeof(std::uint64_t);
       comes_behind_ = f.kind;

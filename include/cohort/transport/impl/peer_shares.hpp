@@ -37,7 +37,7 @@ inline peer_connection::outgoing peer_connection::frame_of_places(frame f, std::
 }
 
 /// The places that have come behind a frame; fewer or more bytes than the message has: none.
-inline peer_connection::places peer_connection::come_places(std::uint64_t message_bytes) const {
+inline places peer_connection::come_places(std::uint64_t message_bytes) const {
   places all;
   const auto* const b = reinterpret_cast<const unsigned char*>(behind_.data());
   std::uint64_t total = 0;
