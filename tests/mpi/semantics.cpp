@@ -59,14 +59,14 @@ task<> different_functors_by_native(world_type world) {
 
 task<> longer_than_its_receive(world_type world) {
   if (world.size() < 2) co_return;
-  std::vector<int> v(world.rank() == 0 ? 20000 : 100);
+  std::vector<int> v(world.rank() == 0 ? 40000 : 100);
   if (world.rank() == 0) {
     auto op = world.send(v, cohort::to{1});
-    auto check = fails(op, errc::truncated, {"sent 20000 elements", "has room for 100"});
+    auto check = fails(op, errc::truncated, {"sent 40000 elements", "has room for 100"});
     co_await check;
   } else if (world.rank() == 1) {
     auto op = world.recv(v, cohort::from{0});
-    auto check = fails(op, errc::truncated, {"sent 20000 elements", "has room for 100"});
+    auto check = fails(op, errc::truncated, {"sent 40000 elements", "has room for 100"});
     co_await check;
   } else {
     stand_by(world);

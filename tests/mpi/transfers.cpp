@@ -213,6 +213,115 @@ task<> complete_sends_need_nobody(world_type world) {
   co_await end;
 }
 
+// --- messages that are copied, but in parts
+
+/// The lengths in ints at which a message gets one part more, or is not sent in parts any more.
+std::vector<std::size_t> lengths_in_parts() {
+  using cohort::transport::mpi_endpoint;
+  std::vector<std::size_t> all;
+  for (std::size_t parts = 1; parts * mpi_endpoint::longest_part <= mpi_endpoint::eager_limit; ++parts) {
+    const std::size_t most = parts * mpi_endpoint::longest_part / sizeof(int);
+    all.insert(all.end(), {most - 1, most, most + 1});
+  }
+  return all;
+}
+
+int number_of(std::size_t length, std::size_t i) { return static_cast<int>(length * 7919 + i); }
+
+/// Received by ranks that wait for it already or have not asked yet, from one rank or any, as one vector or as many; with
+/// others between them that are short, and not overtaken.
+task<> in_parts(world_type world) {
+  if (world.size() < 2) co_return;
+  const auto lengths = lengths_in_parts();
+  const int receiver = last(world);
+  const auto senders = static_cast<std::size_t>(receiver);
+  for (const bool asked : {false, true}) {
+    if (world.rank() != receiver) {
+      if (asked) expect(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "a barrier of MPI's");
+      std::vector<std::vector<int>> out;
+      for (const std::size_t n : lengths) {
+        out.emplace_back(n);
+        for (std::size_t i = 0; i < n; ++i) out.back()[i] = number_of(n, i);
+        out.emplace_back(1, static_cast<int>(n));
+      }
+      std::vector<cohort::operation<>> sends;
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        sends.push_back(world.send(out[i], cohort::to{receiver}, cohort::tag{static_cast<int>(i % 2)}));
+      }
+      if (!asked) expect(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "a barrier of MPI's");
+      for (auto& op : sends) co_await op;
+    } else {
+      if (!asked) expect(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "a barrier of MPI's");
+      std::vector<std::vector<int>> in(2 * lengths.size() * senders);
+      std::vector<cohort::operation<cohort::received>> receives;
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        in[i].assign(i % 2 == 0 ? lengths.back() : 1, -1);
+        receives.push_back(world.recv(in[i], cohort::from_any, cohort::tag{static_cast<int>(i % 2)}));
+      }
+      if (asked) expect(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "a barrier of MPI's");
+      std::vector<std::size_t> next(senders, 0);
+      for (std::size_t i = 0; i < receives.size(); i += 2) {
+        const auto got = co_await receives[i];
+        const std::size_t n = lengths[next[static_cast<std::size_t>(got.source)]++];
+        expect(got.count == n, std::to_string(n) + " elements, found " + std::to_string(got.count));
+        for (std::size_t e = 0; e < n; ++e) {
+          expect(in[i][e] == number_of(n, e), "element " + std::to_string(e) + " of " + std::to_string(n));
+        }
+        const auto behind = co_await receives[i + 1];
+        expect(behind.count == 1, "the short one behind it");
+      }
+    }
+    auto end = world.barrier();
+    co_await end;
+  }
+  // Each rank's vectors one behind the other in a message: cut where no vector ends.
+  for (const std::size_t n : lengths) {
+    const std::size_t whole = n / (2 * static_cast<std::size_t>(world.size())) + 1;
+    std::vector<int> mine(whole, world.rank());
+    std::vector<std::vector<int>> all(static_cast<std::size_t>(world.size()), std::vector<int>(whole, -1));
+    auto op = world.all_gather(mine, all);
+    co_await op;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      expect(all[r] == std::vector<int>(whole, static_cast<int>(r)), "vector of rank " + std::to_string(r));
+    }
+  }
+}
+
+/// A receive that is dropped when some parts are in its buffer: the others go nowhere, and what comes next is whole.
+task<> dropped_between_parts(world_type world) {
+  if (world.size() < 2) co_return;
+  constexpr std::size_t count = cohort::transport::mpi_endpoint::eager_limit / sizeof(int);
+  for (int polls = 0; polls < 40; ++polls) {
+    auto copying = world.duplicate();
+    std::optional<world_type> copy(co_await copying);
+    std::vector<int> v(count, polls);
+    if (world.rank() == 0) {
+      auto op = copy->send(v, cohort::to{1});
+      auto outcome = cohort::as_result(std::move(op));
+      (void)co_await outcome;
+    } else if (world.rank() == 1) {
+      std::vector<int> in(count, -1);
+      {
+        auto op = copy->recv(in, cohort::from{0});
+        for (int i = 0; i < polls; ++i) world.poll();
+      }
+      std::vector<int>().swap(in);
+    }
+    copy.reset();
+    if (world.rank() == 0) {
+      auto op = world.send(v, cohort::to{1});
+      co_await op;
+    } else if (world.rank() == 1) {
+      std::vector<int> in(count, -1);
+      auto op = world.recv(in, cohort::from{0});
+      co_await op;
+      expect(in == v, "the next message whole, after " + std::to_string(polls) + " polls");
+    }
+  }
+  auto end = world.barrier();
+  co_await end;
+}
+
 // --- short messages of two ranks, which need no frame if the other is there
 
 task<> pair_in_any_order(world_type world) {
@@ -348,6 +457,8 @@ const part parts[] = {
     {"more_than_the_window", more_than_the_window},
     {"short_messages_unasked", short_messages_unasked},
     {"complete_sends_need_nobody", complete_sends_need_nobody},
+    {"in_parts", in_parts},
+    {"dropped_between_parts", dropped_between_parts},
     {"pair_in_any_order", pair_in_any_order},
     {"pair_mistakes", pair_mistakes},
     {"sent_before_leaving", sent_before_leaving},

@@ -13,6 +13,7 @@
 #include <cohort/mpi/native_turn.hpp>
 #include <cohort/mpi/packet.hpp>
 #include <cohort/mpi/reduction.hpp>
+#include <cohort/mpi/unasked.hpp>
 #include <cohort/transport/connection_arrival.hpp>
 #include <cohort/transport/device_memory.hpp>
 #include <cohort/transport/matching.hpp>
@@ -41,8 +42,10 @@ enum class native_check : bool { never, always };
 
 class mpi_endpoint final : public sharing_engine, private peer_connection_owner {
  public:
-  /// A message of this many bytes or fewer is sent at once, and copied where it arrives.
-  static constexpr std::size_t eager_limit = std::size_t{64} << 10;
+  /// What MPI sends without asking for it, behind a header.
+  static constexpr std::size_t longest_part = detail::unasked_by_mpi - sizeof(mpi_packet);
+  /// A message of this many bytes or fewer is sent at once, and copied where it arrives; in parts, if it is longer than one.
+  static constexpr std::size_t eager_limit = detail::most_parts * longest_part;
   /// So much may be on its way to a rank, or there, without having been asked for: of short messages, and without the check
   /// of longer ones that follow their headers at once. What MPI or the receiver keeps of them meanwhile is bounded.
   static constexpr std::size_t window = std::size_t{4} << 20;
@@ -111,7 +114,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   COHORT_DECL void leave() override;
 
  private:
-  static constexpr std::size_t slot_bytes = sizeof(mpi_packet) + eager_limit;
+  static constexpr std::size_t slot_bytes = sizeof(mpi_packet) + longest_part;
   static constexpr std::size_t ring_size = 16;
   /// What every MPI copies when it is sent: so long a message may leave, or come, without a request.
   static constexpr std::size_t longest_at_once = (std::size_t{4} << 10) - sizeof(mpi_packet);
@@ -141,6 +144,13 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
     MPI_Request sent = MPI_REQUEST_NULL;
     detail::byte_buffer buffer{};
     request* owner = nullptr;  ///< the send that is complete when MPI has sent it
+  };
+  /// A message that comes in parts.
+  struct coming {
+    envelope header{};
+    std::size_t come = 0;
+    request* receive = nullptr;  ///< null: nobody has asked for it yet, or nobody does any more
+    detail::byte_buffer kept{};  ///< what has come of one that nobody has asked for; none: nobody will
   };
   struct announced {
     request* send = nullptr;
@@ -201,7 +211,12 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void post(int peer, const mpi_packet& p, const piece* pieces = nullptr, std::size_t n = 0, request* owner = nullptr);
   void post(int peer, mpi_packet p, const void* data, std::size_t bytes);
   [[nodiscard]] outgoing send_copy(int peer, const mpi_packet& p, const piece* pieces, std::size_t n);
-  void put(const request& receive, const std::byte* from, std::size_t bytes);
+  void keep_outgoing(outgoing o, request* owner, bool last_of_many = false);
+  void put(const request& receive, std::size_t offset, const std::byte* from, std::size_t bytes);
+  // messages in parts: impl/parts.hpp
+  void send_in_parts(request& send);
+  void on_part(const envelope& header, const std::byte* data, std::size_t bytes);
+  [[nodiscard]] bool continues(const envelope& header, std::size_t bytes) const noexcept;
   // long messages
   void announce(request& send);
   void grant(request& receive, int source, std::uint64_t ticket);
@@ -241,7 +256,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void hear_recalls();
   void listen_again();
   void handle(int source, const std::byte* data, std::size_t bytes);
-  void on_eager(const envelope& header, const std::byte* data);
+  void on_eager(const envelope& header, const std::byte* data, detail::byte_buffer* own = nullptr);
   void on_announce(const envelope& header, std::uint64_t ticket);
   void on_follows(const envelope& header, int tag);
   void on_unwanted(int source, int tag);
@@ -300,6 +315,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
     std::vector<std::byte> bytes;
   };
   std::deque<held_packet> held_{};  // came while a buffer was waited for
+  std::vector<coming> coming_{};    // of each rank
   detail::fifo<outgoing> outgoing_{};
   std::vector<announced> announced_{};
   std::vector<std::uint32_t> free_announced_{};
@@ -314,7 +330,6 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   std::vector<MPI_Status> statuses_{};
 
   std::unordered_map<std::uint64_t, retirements> retired_{};
-  std::unordered_map<std::uint64_t, std::shared_ptr<const fault>> verdicts_{};
   std::vector<std::shared_ptr<const fault>> faults_{};
   std::optional<inquiry> inquiry_{};
   std::vector<bool> left_{};
@@ -356,6 +371,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
 #include <cohort/mpi/impl/memory.hpp>
 #include <cohort/mpi/impl/messages.hpp>
 #include <cohort/mpi/impl/native.hpp>
+#include <cohort/mpi/impl/parts.hpp>
 #include <cohort/mpi/impl/prompt.hpp>
 #include <cohort/mpi/impl/transfers.hpp>
 #endif

@@ -36,15 +36,17 @@ struct mpi_packet {
     comm_go,
     comm_made,  ///< see impl/native.hpp
     credit,     ///< `other` bytes of what short messages may take are free again
+    part,       ///< of a message like an eager one, the next bytes behind the header: impl/parts.hpp
   };
-  static constexpr std::uint8_t last = static_cast<std::uint8_t>(kind::credit);
+  static constexpr std::uint8_t last = static_cast<std::uint8_t>(kind::part);
 
   std::uint8_t what = 0;
   std::uint8_t tagged = 0;
   std::uint16_t unused = 0;
   std::uint32_t sequence = 0;
   std::uint64_t context = 0;
-  std::uint64_t bytes = 0;  ///< of the message; of an eager one and of texts they follow the header
+  std::uint64_t bytes =
+      0;  ///< of the message; of an eager one and of texts they follow the header, of one in parts some of them
   std::uint64_t call_bits = 0;
   std::uint64_t call_count = 0;
   std::uint64_t ticket = 0;

@@ -4,6 +4,7 @@
 
 #include <cohort/collective/select.hpp>
 #include <cohort/mpi/endpoint.hpp>
+#include <cohort/mpi/unasked.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,14 +12,10 @@
 
 namespace cohort::detail {
 
-/// Up to here MPI sends without asking the receiver, over TCP: Open MPI as it is configured without a wish of the user's,
-/// of MPICH the UCX that carries it. Nothing depends on it but time.
-#ifdef OPEN_MPI
-inline constexpr std::size_t unasked_by_mpi = (std::size_t{64} << 10) - 128;
 /// Blocks that two ranks do better to exchange as messages, which are copied, than by MPI_Ialltoall.
+#ifdef OPEN_MPI
 inline constexpr std::size_t longest_exchanged = std::size_t{16} << 10;
 #else
-inline constexpr std::size_t unasked_by_mpi = std::size_t{20} << 10;
 inline constexpr std::size_t longest_exchanged = std::size_t{32} << 10;
 #endif
 

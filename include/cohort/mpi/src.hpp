@@ -18,6 +18,7 @@
 #include <cohort/mpi/impl/messages.hpp>
 #include <cohort/mpi/impl/native.hpp>
 #include <cohort/mpi/impl/native_collectives.hpp>
+#include <cohort/mpi/impl/parts.hpp>
 #include <cohort/mpi/impl/prompt.hpp>
 #include <cohort/mpi/impl/transfers.hpp>
 #include <cohort/mpi/tag.hpp>

@@ -16,7 +16,7 @@ namespace cohort::transport {
 namespace detail_mpi {
 
 // The library's version up to the patch level, and that of the messages below.
-inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 6;
+inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 7;
 
 [[nodiscard]] inline int rank_in(MPI_Comm comm) {
   int rank = 0;
@@ -69,6 +69,7 @@ COHORT_DECL mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
   if (known != 0) greatest_tag_ = *static_cast<const int*>(limit);
   left_.resize(static_cast<std::size_t>(size()), false);
   following_.resize(static_cast<std::size_t>(size()), 0);
+  coming_.resize(static_cast<std::size_t>(size()));
   credit_.resize(static_cast<std::size_t>(size()), static_cast<std::int64_t>(window));
   owed_.resize(static_cast<std::size_t>(size()), 0);
   answers_.resize(static_cast<std::size_t>(size()));
@@ -209,19 +210,12 @@ COHORT_DECL std::vector<int> mpi_endpoint::everybody() const {
   return all;
 }
 
-COHORT_DECL void mpi_endpoint::group_added(group& g) {
-  place(g);
-  if (const auto known = verdicts_.find(g.context()); known != verdicts_.end()) {
-    faults_.push_back(known->second);
-    attention_needed();
-  }
-}
+COHORT_DECL void mpi_endpoint::group_added(group& g) { place(g); }
 
 COHORT_DECL void mpi_endpoint::group_removed(group& g) {
   if (neighbours_) neighbours_->forget(g.context());
   for (const int r : links_.ranks()) links_.to(r).connection->forget(g.context());
   matcher_.forget(g.context(), [this](const early_message& m) { drop(m); });
-  verdicts_.erase(g.context());
   retirements& r = retired_[g.context()];
   r.own = true;
   if (r.of.size() + 1 >= g.members().size()) retired_.erase(g.context());

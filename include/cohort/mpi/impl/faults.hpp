@@ -71,7 +71,6 @@ COHORT_DECL void mpi_endpoint::broadcast(const fault& f, const std::vector<int>&
 
 /// The first that is known of a communicator stays.
 COHORT_DECL void mpi_endpoint::note(std::shared_ptr<const fault> f) {
-  if (find(f->context) == nullptr && f->context != every_context) verdicts_.try_emplace(f->context, f);
   faults_.push_back(std::move(f));
   attention_needed();
 }

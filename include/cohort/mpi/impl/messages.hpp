@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/mpi/endpoint.hpp>
+#include <cohort/transport/places.hpp>
 
 #include <sched.h>
 #include <unistd.h>
@@ -64,10 +65,14 @@ COHORT_DECL void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* 
     whole.insert(whole.end(), pieces, pieces + n);
     return c->tell(whole);
   }
-  outgoing o = send_copy(peer, p, pieces, n);
+  keep_outgoing(send_copy(peer, p, pieces, n), owner);
+}
+
+/// MPI has been given a packet: if it has not sent it yet, or not all that are waited for together, that is waited for.
+COHORT_DECL void mpi_endpoint::keep_outgoing(outgoing o, request* owner, bool last_of_many) {
   int done = 0;
   detail::check_mpi(MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
-  if (done != 0) {
+  if (done != 0 && !last_of_many) {
     scratch().give_back(std::move(o.buffer));
     if (owner != nullptr) complete(*owner);
     return;
@@ -110,6 +115,7 @@ COHORT_DECL void mpi_endpoint::start_send(request& send) {
   std::int64_t& credit = credit_[static_cast<std::size_t>(send.peer)];
   if (bytes <= eager_limit && credit >= cost_of(bytes)) {
     credit -= cost_of(bytes);
+    if (bytes > longest_part) return send_in_parts(send);
     return post(send.peer, mpi_packet::of(mpi_packet::kind::eager, send.header), send.pieces, send.piece_count, &send);
   }
   if (check_ == native_check::never && following_[static_cast<std::size_t>(send.peer)] + bytes <= window) {
@@ -120,14 +126,13 @@ COHORT_DECL void mpi_endpoint::start_send(request& send) {
 
 // --- receiving ---------------------------------------------------------------------------------------------
 
-/// A short message into the buffer of its receive.
-COHORT_DECL void mpi_endpoint::put(const request& receive, const std::byte* from, std::size_t bytes) {
-  if (device_memory_.empty()) return scatter_into(receive, 0, from, bytes);
-  for (std::size_t i = 0; i < receive.piece_count && bytes > 0; ++i) {
-    const std::size_t part = std::min(bytes, receive.pieces[i].bytes);
-    if (part > 0) device_memory_.copy(receive.pieces[i].data, from, part);
-    from += part;
-    bytes -= part;
+/// Bytes of a short message, from `offset` on, into the buffer of its receive.
+COHORT_DECL void mpi_endpoint::put(const request& receive, std::size_t offset, const std::byte* from,
+                                   std::size_t bytes) {
+  if (device_memory_.empty()) return scatter_into(receive, offset, from, bytes);
+  for (const piece& p : range_of({receive.pieces, receive.piece_count}, offset, bytes)) {
+    device_memory_.copy(p.data, from, p.bytes);
+    from += p.bytes;
   }
 }
 
@@ -161,7 +166,7 @@ COHORT_DECL void mpi_endpoint::start_receive(request& receive) {
   if (early->origin == this) return listen(receive, early->header.source, static_cast<int>(early->ticket), true);
   if (early->origin == &announced_) return grant(receive, early->header.source, early->ticket);
   if (early->origin != nullptr) return take_early(*this, receive, std::move(early));
-  put(receive, early->payload.data(), early->arrived);
+  put(receive, 0, early->payload.data(), early->arrived);
   return_credit(early->header.source, early->arrived);
   scratch().give_back(std::move(early->payload));
   complete(receive);
@@ -258,6 +263,10 @@ COHORT_DECL void mpi_endpoint::handle(int source, const std::byte* data, std::si
   using kind = mpi_packet::kind;
   const auto what = static_cast<kind>(p.what);
   const bool carries = what == kind::eager || what == kind::fault || what == kind::standing || what == kind::retired;
+  if (what == kind::part) {
+    if (!continues(p.header(source), behind)) return garbled("a part of no message that lacks it");
+    return on_part(p.header(source), payload, behind);
+  }
   if (behind != (carries ? p.bytes : 0)) return garbled("a packet with another length than it says");
   if (what == kind::follows && (p.bytes > window || !tags_fit)) return garbled("a header that nothing can follow");
   switch (what) {
@@ -312,10 +321,11 @@ COHORT_DECL bool mpi_endpoint::nobody_asks(std::uint64_t context) const {
   return gone != retired_.end() && gone->second.own;
 }
 
-COHORT_DECL void mpi_endpoint::on_eager(const envelope& header, const std::byte* data) {
+/// All bytes of a short message are at `data`, in a buffer of its own or where the next packet comes.
+COHORT_DECL void mpi_endpoint::on_eager(const envelope& header, const std::byte* data, detail::byte_buffer* own) {
   const auto bytes = static_cast<std::size_t>(header.bytes);
   if (request* const receive = match_arrival(*this, matcher_, header); receive != nullptr) {
-    put(*receive, data, bytes);
+    put(*receive, 0, data, bytes);
     return_credit(header.source, bytes);
     return complete(*receive);
   }
@@ -323,8 +333,12 @@ COHORT_DECL void mpi_endpoint::on_eager(const envelope& header, const std::byte*
   auto early = std::make_unique<early_message>();
   early->header = header;
   early->arrived = bytes;
-  early->payload = scratch().take(bytes);
-  if (bytes > 0) std::memcpy(early->payload.data(), data, bytes);
+  if (own != nullptr) {
+    early->payload = std::move(*own);
+  } else {
+    early->payload = scratch().take(bytes);
+    if (bytes > 0) std::memcpy(early->payload.data(), data, bytes);
+  }
   keep_early(*this, matcher_, std::move(early));
 }
 

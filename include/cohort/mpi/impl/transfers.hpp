@@ -348,6 +348,10 @@ COHORT_DECL void mpi_endpoint::withdraw(request& r) {
     for (outgoing& o : outgoing_) {
       if (o.owner == &r) o.owner = nullptr;  // what is sent is a copy
     }
+  } else if (r.place == &coming_) {
+    for (coming& c : coming_) {
+      if (c.receive == &r) c.receive = nullptr;  // what still comes of it is forgotten
+    }
   } else if (r.place == &announced_) {
     const auto index = static_cast<std::uint32_t>(r.ticket);
     announced_[index].send = nullptr;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+// How long a message may be that MPI sends without asking its receiver, over TCP. Used by endpoint.hpp, which cuts what is
+// longer, and by selection.hpp.
+#pragma once
+
+#include <cohort/mpi/header.hpp>
+
+#include <cstddef>
+
+namespace cohort::detail {
+
+/// Open MPI as it is configured without a wish of the user's, of MPICH the UCX that carries it. Nothing depends on it but time.
+/// Nor on how many parts a message may have, so that it is faster in parts than asked about.
+#ifdef OPEN_MPI
+inline constexpr std::size_t unasked_by_mpi = (std::size_t{64} << 10) - 128;
+inline constexpr std::size_t most_parts = 2;
+#else
+inline constexpr std::size_t unasked_by_mpi = std::size_t{20} << 10;
+inline constexpr std::size_t most_parts = 4;
+#endif
+
+}  // namespace cohort::detail
