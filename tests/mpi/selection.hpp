@@ -21,9 +21,7 @@ inline task<> selection(world_type) {
     for (std::size_t bytes = 8; bytes <= std::size_t{64} << 20; bytes *= 2) {
       const auto usual = cohort::collective::selection_table{}.choose(kind, bytes, ranks, i % 2 == 0, {false});
       const bool of_two = kind == all_reduce && ranks == 2 && bytes < 524288;
-      const bool halves =
-          i % 2 == 0 && bytes > cohort::detail::unasked_by_mpi && bytes < 2 * cohort::detail::unasked_by_mpi;
-      const algorithm wanted = !of_two ? usual : halves ? algorithm::circulant : algorithm::recursive_doubling;
+      const algorithm wanted = of_two ? algorithm::recursive_doubling : usual;
       expect(over_mpi.choose(kind, bytes, ranks, i % 2 == 0, {false}) == wanted,
              "the usual algorithm where MPI has none");
     }
@@ -33,8 +31,14 @@ inline task<> selection(world_type) {
     const algorithm of_two = over_mpi.choose(kind, 8, 2, true);
     expect(cohort::collective::is_one_message(kind, of_two), "a message where two ranks need no more");
   }
-  expect(over_mpi.choose(broadcast, 20000, 2, true) == algorithm::native, "MPI's own of a longer vector");
-  expect(over_mpi.choose(all_gather, 20000, 2, true) != algorithm::native, "messages of two blocks that are shorter");
+  constexpr std::size_t parts = std::size_t{64} << 10;
+  for (const auto kind : {broadcast, gather, scatter, all_to_all, all_gather}) {
+    const std::size_t blocks = kind == all_gather ? 2 : 1;
+    expect((over_mpi.choose(kind, blocks * 20000, 2, true) == algorithm::native) == cohort::detail::asks_late,
+           "MPI's own of what it sends unasked and is not short");
+    expect(over_mpi.choose(kind, blocks * parts, 2, true) != algorithm::native, "messages in parts");
+    expect(over_mpi.choose(kind, blocks * 100000, 2, true) == algorithm::native, "MPI's own of longer blocks");
+  }
   expect(over_mpi.choose(broadcast, 1 << 20, 2, true) == algorithm::binomial, "one message of a long vector");
   expect(over_mpi.choose(broadcast, 1 << 20, 3, true) == algorithm::native,
          "MPI's own of a long vector of three ranks");
@@ -64,8 +68,9 @@ inline task<> selection(world_type) {
     expect(table.choose(all_reduce, 1 << 20, 4, false, crowd) == algorithm::halving_doubling,
            "halves of a long vector");
   }
-  expect(over_mpi.choose(all_reduce, 1 << 16, 4, true, crowd) == algorithm::native,
+  expect(over_mpi.choose(all_reduce, 1 << 18, 4, true, crowd) == algorithm::native,
          "MPI's own where it asks the receiver");
+  expect(over_mpi.choose(all_reduce, 1 << 17, 4, true, crowd) == algorithm::circulant, "pieces that go in parts");
   const auto checked = cohort::detail::mpi_selection(cohort::transport::native_check::always);
   expect(checked.choose(all_reduce, 1 << 16, 4, true, crowd) == algorithm::circulant, "no check before it");
   co_return;

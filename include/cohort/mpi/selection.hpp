@@ -12,12 +12,16 @@
 
 namespace cohort::detail {
 
-/// Blocks that two ranks do better to exchange as messages, which are copied, than by MPI_Ialltoall.
+/// Blocks that two ranks do better to give each other as messages, which are copied, than by MPI's own collectives.
 #ifdef OPEN_MPI
-inline constexpr std::size_t longest_exchanged = std::size_t{16} << 10;
+inline constexpr std::size_t longest_copied = std::size_t{16} << 10;
 #else
-inline constexpr std::size_t longest_exchanged = std::size_t{32} << 10;
+inline constexpr std::size_t longest_copied = std::size_t{64} << 10;
 #endif
+/// Whether there are longer ones that MPI does not ask for either.
+inline constexpr bool asks_late = unasked_by_mpi > longest_copied;
+/// The same of those that MPI would ask for, which messages in parts are not.
+inline constexpr std::size_t longest_in_parts = std::size_t{80} << 10;
 
 namespace mpi_rows {
 
@@ -31,6 +35,13 @@ constexpr collective::selection_row in_a_crowd(operation_kind kind, std::size_t 
   return {kind, min_bytes, 3, needs_commutative, how, true};
 }
 
+/// From here on it is worth while to cut a vector that all ranks combine, by messages in parts.
+#ifdef OPEN_MPI
+inline constexpr std::size_t halves_in_parts = std::size_t{112} << 10;
+#else
+inline constexpr std::size_t halves_in_parts = std::size_t{40} << 10;
+#endif
+
 /// More ranks than cores, by a sweep of everything that carries each out (benchmarks/NOTES.md): a schedule over messages that
 /// MPI sends unasked costs fewer changes of process than MPI's own collective. What MPI asks its receiver about costs one
 /// for each word of that, so that short pieces are better then, or what MPI does itself.
@@ -38,6 +49,9 @@ inline constexpr collective::selection_row crowded_rows[] = {
     in_a_crowd(reduce, std::size_t{4} << 20, circulant, true),
     in_a_crowd(scan, std::size_t{4} << 20, chain),
     in_a_crowd(all_reduce, std::size_t{1} << 20, halving_doubling),
+    in_a_crowd(all_reduce, std::size_t{192} << 10, native),
+    in_a_crowd(all_reduce, halves_in_parts, circulant, true),
+    in_a_crowd(all_reduce, halves_in_parts, halving_doubling),
     in_a_crowd(all_reduce, (std::size_t{16} << 10) + 1, native),
     in_a_crowd(all_reduce, std::size_t{64} << 10, circulant, true),
     in_a_crowd(all_reduce, std::size_t{64} << 10, halving_doubling),
@@ -45,9 +59,9 @@ inline constexpr collective::selection_row crowded_rows[] = {
 #ifdef OPEN_MPI
     in_a_crowd(barrier, 0, central),
     in_a_crowd(broadcast, std::size_t{256} << 10, binomial),
-    in_a_crowd(broadcast, std::size_t{48} << 10, native),
-    in_a_crowd(scatter, std::size_t{64} << 10, native),
-    in_a_crowd(gather, std::size_t{64} << 10, native),
+    in_a_crowd(broadcast, (std::size_t{96} << 10) + 1, native),
+    in_a_crowd(scatter, longest_in_parts + 1, native),
+    in_a_crowd(gather, longest_in_parts + 1, native),
     in_a_crowd(all_reduce, 0, central, true),
     in_a_crowd(all_gather, std::size_t{64} << 10, native),
     in_a_crowd(all_gather, (std::size_t{8} << 10) + 1, circulant),
@@ -57,24 +71,21 @@ inline constexpr collective::selection_row crowded_rows[] = {
     in_a_crowd(all_to_all, (std::size_t{8} << 10) + 1, native),
     in_a_crowd(all_to_all, (std::size_t{1} << 10) + 1, pairwise),
     in_a_crowd(all_to_all, 0, central),
-    in_a_crowd(scan, (std::size_t{64} << 10) + 1, native),
+    in_a_crowd(scan, (std::size_t{128} << 10) + 1, native),
 #else
     in_a_crowd(barrier, 0, dissemination),
     in_a_crowd(broadcast, std::size_t{4} << 20, circulant),
-    in_a_crowd(broadcast, std::size_t{128} << 10, binomial),
-    in_a_crowd(broadcast, unasked_by_mpi + 1, scatter_all_gather),
-    in_a_crowd(reduce, std::size_t{64} << 10, binomial),
-    in_a_crowd(reduce, unasked_by_mpi + 1, halving_gather),
+    in_a_crowd(reduce, std::size_t{192} << 10, binomial),
+    in_a_crowd(reduce, longest_in_parts + 1, circulant, true),
     in_a_crowd(all_gather, std::size_t{512} << 10, native),
-    in_a_crowd(all_gather, std::size_t{64} << 10, linear),
+    in_a_crowd(all_gather, std::size_t{128} << 10, linear),
     in_a_crowd(all_gather, 0, circulant),
     in_a_crowd(reduce_scatter, std::size_t{2} << 20, native),
-    in_a_crowd(reduce_scatter, std::size_t{256} << 10, circulant, true),
-    in_a_crowd(reduce_scatter, std::size_t{64} << 10, pairwise, true),
+    in_a_crowd(reduce_scatter, std::size_t{192} << 10, pairwise, true),
     in_a_crowd(reduce_scatter, 0, circulant, true),
     in_a_crowd(all_to_all, (std::size_t{2} << 10) + 1, pairwise),
     in_a_crowd(all_to_all, 0, bruck),
-    in_a_crowd(scan, (std::size_t{16} << 10) + 1, recursive_doubling),
+    in_a_crowd(scan, std::size_t{384} << 10, recursive_doubling),
 #endif
     in_a_crowd(broadcast, 0, binomial),
     in_a_crowd(scatter, 0, linear),
@@ -103,8 +114,7 @@ inline void add_usual(selection_rows& rows, operation_kind kind) {
   }
 }
 
-/// Two ranks exchange whole vectors, which are behind their headers or follow them; halves where these are sent unasked,
-/// and the whole would not be.
+/// Two ranks exchange whole vectors, which are behind their headers or follow them.
 inline void add_all_reduce(selection_rows& rows) {
   constexpr operation_kind kind = operation_kind::all_reduce;
   rows.push_back({kind, 8192, 3, false, native});
@@ -112,8 +122,11 @@ inline void add_all_reduce(selection_rows& rows) {
   rows.push_back({kind, 524288, 2, true, circulant});
   rows.push_back({kind, 524288, 2, false, native});
   rows.push_back({kind, 524288, 2, false, halving_doubling});
-  rows.push_back({kind, 2 * unasked_by_mpi, 2, false, recursive_doubling});
-  rows.push_back({kind, unasked_by_mpi + 1, 2, true, circulant});
+#ifndef OPEN_MPI
+  // Two parts each way at once take longer than what MPICH does about them.
+  rows.push_back({kind, std::size_t{40} << 10, 2, false, recursive_doubling});
+  rows.push_back({kind, unasked_by_mpi + 1, 2, false, native});
+#endif
   rows.push_back({kind, 0, 2, false, recursive_doubling});
   rows.push_back({kind, 0, 1, false, native});
 }
@@ -123,27 +136,36 @@ inline void add_reduce(selection_rows& rows, bool checked) {
   constexpr operation_kind kind = operation_kind::reduce;
   add_usual(rows, kind);
   rows.push_back({kind, std::size_t{40} << 10, 2, false, binomial});
-  if (!checked) rows.push_back({kind, (std::size_t{20} << 10) + 1, 2, false, native});
+  if (!checked && asks_late) rows.push_back({kind, (std::size_t{20} << 10) + 1, 2, false, native});
 }
 
-/// What is so long that two ranks do better by messages than by MPI's own collective.
-inline constexpr collective::selection_row long_between_two[] = {
-    {broadcast, std::size_t{1} << 20, 2, false, binomial},  {gather, std::size_t{512} << 10, 2, false, linear},
-    {scatter, std::size_t{256} << 10, 2, false, linear},    {all_gather, std::size_t{4} << 20, 2, false, circulant},
-    {all_to_all, std::size_t{2} << 20, 2, false, pairwise},
+/// What two ranks do by messages where it is not short: from so many bytes on, and the blocks that MPI would ask for.
+struct between_two {
+  operation_kind operation;
+  std::size_t long_bytes;
+  collective::algorithm by_messages;
+};
+inline constexpr between_two long_between_two[] = {
+    {broadcast, std::size_t{1} << 20, binomial},  {gather, std::size_t{512} << 10, linear},
+    {scatter, std::size_t{256} << 10, linear},    {all_gather, std::size_t{4} << 20, circulant},
+    {all_to_all, std::size_t{2} << 20, pairwise},
 };
 
 /// Of two ranks messages carry what is short: that takes no longer than MPI's blocking call; and most of what is so long that
 /// MPI's own cut it. What is in between has fewer copies by MPI. MPI's scans take several times as long as a message.
 inline void add_unchecked(selection_rows& rows, operation_kind kind) {
-  const std::size_t long_block = (kind == all_to_all ? longest_exchanged : std::size_t{16} << 10) + 1;
+  const std::size_t blocks = kind == all_gather ? 2 : 1;
   const bool in_v = kind == gather_v || kind == scatter_v || kind == all_gather_v || kind == all_to_all_v;
   rows.push_back({kind, 0, in_v ? 1 : 3, false, native});  // in v, the size is not known to all
   if (kind == scan || kind == exclusive_scan || kind == barrier) return;
-  for (const collective::selection_row& row : long_between_two) {
-    if (row.operation == kind) rows.push_back(row);
+  for (const between_two& two : long_between_two) {
+    if (two.operation != kind) continue;
+    rows.push_back({kind, two.long_bytes, 2, false, two.by_messages});
+    if (!asks_late) continue;
+    rows.push_back({kind, blocks * longest_in_parts + 1, 2, false, native});
+    rows.push_back({kind, blocks * unasked_by_mpi + 1, 2, false, two.by_messages});
   }
-  rows.push_back({kind, kind == all_gather ? 2 * long_block : long_block, 1, false, native});
+  rows.push_back({kind, blocks * longest_copied + 1, 1, false, native});
 }
 
 }  // namespace mpi_rows
@@ -154,7 +176,7 @@ inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   using enum operation_kind;
   using collective::algorithm;
   const bool checked = check == transport::native_check::always;
-  constexpr std::size_t worth_a_check = 65536;
+  constexpr std::size_t worth_a_check = longest_in_parts + 1;
   mpi_rows::selection_rows rows;
   mpi_rows::add_crowded(rows, checked);
   for (const collective::implementation& i : collective::native_implementations) {

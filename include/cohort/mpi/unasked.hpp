@@ -15,7 +15,7 @@ namespace cohort::detail {
 inline constexpr std::size_t unasked_by_mpi = (std::size_t{64} << 10) - 128;
 inline constexpr std::size_t most_parts = 2;
 #else
-inline constexpr std::size_t unasked_by_mpi = std::size_t{20} << 10;
+inline constexpr std::size_t unasked_by_mpi = (std::size_t{20} << 10) + 64;
 inline constexpr std::size_t most_parts = 4;
 #endif
 
