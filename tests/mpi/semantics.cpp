@@ -37,6 +37,32 @@ task<> different_operations(world_type world) {
   co_await check;
 }
 
+/// Nobody has anything to say to anybody: the first waits for parts of a sum, the others for a vector.
+task<> everybody_waits(world_type world) {
+  if (world.size() < 2) co_return;
+  world.set_timeout(30s);
+  std::vector<float> v(1000, 1.0F);
+  auto before = world.barrier();
+  co_await before;
+  const auto began = std::chrono::steady_clock::now();
+  auto op = world.rank() == 0 ? world.reduce(v, cohort::sum{}, cohort::root{0}) : world.broadcast(v, cohort::root{0});
+  auto check = fails(op, errc::mismatch, {"reduce(1000 x float32, sum, root 0)", "broadcast(1000 x float32, root 0)"});
+  co_await check;
+  expect(std::chrono::steady_clock::now() - began < 10s, "to be told long before the deadline");
+}
+
+/// The same where the deadline comes first.
+task<> everybody_waits_briefly(world_type world) {
+  if (world.size() < 2) co_return;
+  auto before = world.barrier();
+  co_await before;
+  world.set_timeout(300ms);
+  std::vector<float> v(1000, 1.0F);
+  auto op = world.rank() == 0 ? world.reduce(v, cohort::sum{}, cohort::root{0}) : world.broadcast(v, cohort::root{0});
+  auto check = fails(op, errc::mismatch, {"reduce(1000 x float32, sum, root 0)", "broadcast(1000 x float32, root 0)"});
+  co_await check;
+}
+
 /// MPI itself would give wrong data or hang.
 task<> different_counts_by_native(world_type world) {
   if (world.size() < 2) co_return;
@@ -455,6 +481,8 @@ task<> in_memory(world_type world) {
 const part parts[] = {
     {"selection", selection},
     {"different_operations", different_operations},
+    {"everybody_waits", everybody_waits},
+    {"everybody_waits_briefly", everybody_waits_briefly},
     {"different_counts_by_native", different_counts_by_native},
     {"different_functors_by_native", different_functors_by_native},
     {"longer_than_its_receive", longer_than_its_receive},

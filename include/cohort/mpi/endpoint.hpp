@@ -123,6 +123,9 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   /// How long a transfer that is given up may hold this thread, until MPI has let go of the buffer.
   static constexpr std::chrono::seconds patience{2};
   static constexpr std::chrono::milliseconds longest_inquiry{300};
+  static constexpr std::chrono::seconds between_comparisons{1};
+  /// In a query that is no inquiry of an overdue call, and in the answer.
+  static constexpr std::uint64_t for_comparison = 1;
 
   /// A long message on its way.
   struct transfer {
@@ -273,6 +276,9 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void note(std::shared_ptr<const fault> f);
   void mpi_failed(const std::string& what);
   void conclude_inquiry();
+  // ranks that wait for long compare what they have called: impl/agreement.hpp
+  void compare_calls(clock::time_point now);
+  void on_calls_of(int source, std::uint64_t context, const mpi_standing& theirs);
   [[nodiscard]] std::vector<int> everybody() const;
 
   // native collectives
@@ -332,6 +338,9 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   std::unordered_map<std::uint64_t, retirements> retired_{};
   std::vector<std::shared_ptr<const fault>> faults_{};
   std::optional<inquiry> inquiry_{};
+  clock::time_point compare_at_{};
+  std::unordered_map<std::uint64_t, std::int64_t>
+      waiting_in_{};  ///< the number of what was not complete when it was compared last
   std::vector<bool> left_{};
   int ranks_left_ = 0;
   bool has_left_ = false;
@@ -365,6 +374,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
 }  // namespace cohort::transport
 
 #ifndef COHORT_SEPARATE_COMPILATION
+#include <cohort/mpi/impl/agreement.hpp>
 #include <cohort/mpi/impl/endpoint.hpp>
 #include <cohort/mpi/impl/faults.hpp>
 #include <cohort/mpi/impl/links.hpp>

@@ -27,7 +27,7 @@ struct mpi_packet {
     recall,     ///< the sender of that one takes its buffer back: the receiver has MPI put the bytes somewhere else
     unwanted,   ///< nobody will ask for that one any more
     fault,      ///< a communicator has failed: the text is behind the header
-    query,      ///< how far is this communicator there?
+    query,      ///< how far is this communicator there? `ticket` says what for
     standing,   ///< the answer
     retired,    ///< the sender has destroyed the communicator
     left,       ///< the sender has no communicator any more
@@ -106,19 +106,20 @@ static_assert(sizeof(mpi_packet) == 64);
 struct mpi_standing {
   std::int64_t entered = -1;
   std::int64_t completed = -1;
-  std::uint64_t call_bits = 0;
-  std::uint64_t call_count = 0;
+  std::array<std::uint64_t, most_calls_told> call_bits{};  ///< of the last ones, in their order
+  std::array<std::uint64_t, most_calls_told> call_counts{};
+  std::uint32_t calls = 0;
   std::uint32_t members = 0;
-  std::int32_t pid = 0;
+  std::int64_t pid = 0;
   std::array<char, 64> host{};
 
-  [[nodiscard]] static mpi_standing of(const arrival& a, int pid, std::string_view host) noexcept {
+  [[nodiscard]] static mpi_standing of(const arrival& a, std::int64_t pid, std::string_view host) noexcept {
     mpi_standing s;
     s.entered = a.entered;
     s.completed = a.completed;
-    if (!a.calls.empty()) {
-      s.call_bits = a.calls.back().packed();
-      s.call_count = a.calls.back().count;
+    for (const signature& call : a.calls) {
+      s.call_bits[s.calls] = call.packed();
+      s.call_counts[s.calls++] = call.count;
     }
     s.members = a.members;
     s.pid = pid;
@@ -130,6 +131,7 @@ struct mpi_standing {
     mpi_standing s;
     if (bytes != sizeof s) return std::nullopt;
     std::memcpy(&s, data, sizeof s);
+    if (s.calls > most_calls_told || static_cast<std::int64_t>(s.calls) > s.entered + 1) return std::nullopt;
     s.host.back() = '\0';
     return s;
   }
@@ -137,14 +139,14 @@ struct mpi_standing {
     standing who;
     who.rank = rank;
     who.host = host.data();
-    who.pid = pid;
+    who.pid = static_cast<long>(pid);
     arrival a;
     a.context = context;
     a.entered = entered;
     a.completed = completed;
     a.members = members;
     a.retired = retired;
-    if (entered >= 0) a.calls.push_back(signature::unpack(call_bits, call_count));
+    for (std::uint32_t i = 0; i < calls; ++i) a.calls.push_back(signature::unpack(call_bits[i], call_counts[i]));
     who.arrivals.push_back(std::move(a));
     return who;
   }

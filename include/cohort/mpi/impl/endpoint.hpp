@@ -16,7 +16,7 @@ namespace cohort::transport {
 namespace detail_mpi {
 
 // The library's version up to the patch level, and that of the messages below.
-inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 7;
+inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 8;
 
 [[nodiscard]] inline int rank_in(MPI_Comm comm) {
   int rank = 0;
@@ -177,6 +177,7 @@ COHORT_DECL void mpi_endpoint::finish_outgoing() {
 COHORT_DECL void mpi_endpoint::sleep_until(clock::time_point until) {
   const bool in_mpi = !transfers_.empty() || !issued_.empty() || !outgoing_.empty();
   const auto now = clock::now();
+  if (now >= compare_at_ && !broken_) compare_calls(now);
   // MPI moves long messages only while it is called: those get a while of undivided attention.
   if (nap_.count() == 0) busy_until_ = now + std::chrono::milliseconds{in_mpi ? 50 : 0};
   constexpr std::chrono::microseconds shortest{20};
@@ -225,7 +226,7 @@ COHORT_DECL void mpi_endpoint::group_removed(group& g) {
     natives_.erase(line);
   }
   if (broken_) return;
-  const mpi_standing last = mpi_standing::of(g.arrival(), static_cast<int>(::getpid()), host_);
+  const mpi_standing last = mpi_standing::of(g.arrival(), ::getpid(), host_);
   mpi_packet p = mpi_packet::of(mpi_packet::kind::retired);
   p.context = g.context();
   try {

@@ -153,8 +153,9 @@ COHORT_DECL void mpi_endpoint::conclude_inquiry() {
     }
     heard.push_back(member);
   }
-  fault f = judge_timeout(std::move(q.what), world, heard);
-  if (!silent.empty()) {
+  auto disagreement = judge_agreement(world, q.what.context);
+  fault f = disagreement ? std::move(*disagreement) : judge_timeout(std::move(q.what), world, heard);
+  if (!disagreement && !silent.empty()) {
     f.text += "; no answer from " + silent + ": it computes without waiting, is stopped, or is gone";
     if (f.culprit < 0) f.culprit = silent_rank;
   }

@@ -287,14 +287,17 @@ COHORT_DECL void mpi_endpoint::handle(int source, const std::byte* data, std::si
       return note(std::make_shared<const fault>(fault_of(p, {reinterpret_cast<const char*>(payload), behind})));
     case kind::query: {
       const group* const g = find(p.context);
-      const mpi_standing mine =
-          mpi_standing::of(g != nullptr ? g->arrival() : arrival{}, static_cast<int>(::getpid()), host_);
+      const mpi_standing mine = mpi_standing::of(g != nullptr ? g->arrival() : arrival{}, ::getpid(), host_);
       mpi_packet answer = mpi_packet::of(kind::standing);
       answer.context = p.context;
       answer.ticket = p.ticket;
       return post(source, answer, &mine, sizeof mine);
     }
     case kind::standing: {
+      if (p.ticket == for_comparison) {
+        if (const auto theirs = mpi_standing::read(payload, behind)) on_calls_of(source, p.context, *theirs);
+        return;
+      }
       if (!inquiry_ || inquiry_->what.context != p.context) return;
       inquiry_->answers[static_cast<std::size_t>(source)] = mpi_standing::read(payload, behind);
       const bool all = std::all_of(inquiry_->members.begin(), inquiry_->members.end(), [this](int member) {
