@@ -94,7 +94,7 @@ TEST_CASE("launcher: a child of a rank that ends soon after it gets the time to 
 }
 
 TEST_CASE("launcher: children of ranks get SIGTERM with them, and SIGKILL when they ignore it") {
-  running_tool running(run_words(2, {"--grace", "0.2"}, {"spawn_stubborn", "out=up", "hang"}));
+  running_tool running(run_words(2, {"--grace", "1"}, {"spawn_stubborn", "out=up", "hang"}));
   wait_for_both(running, "up");
   const std::vector<pid_t> children = numbers_after(running.out(), "child ");
   REQUIRE(children.size() == 2);
