@@ -37,12 +37,14 @@ auto paces(double ring, double single, double both = 1) {
   return [=](copying how) { return how == copying::through_ring ? ring : how == copying::single_copy ? single : both; };
 }
 
+constexpr std::uint64_t short_message = mebibyte / 4;
+
 /// Of n messages, at most so many try the slower ways, and at least so many one of them.
-int most_trials(int n) {
-  return static_cast<int>(copy_choice::trial) * (n / static_cast<int>(copy_choice::look_again) + 3);
+int most_trials(int n, std::uint64_t bytes = mebibyte) {
+  return static_cast<int>(copy_choice::trial(bytes)) * (n / static_cast<int>(copy_choice::look_again) + 3);
 }
-int least_trials(int n) {
-  return static_cast<int>(copy_choice::trial) * (n / static_cast<int>(copy_choice::look_again) / 2);
+int least_trials(int n, std::uint64_t bytes = mebibyte) {
+  return static_cast<int>(copy_choice::trial(bytes)) * (n / static_cast<int>(copy_choice::look_again) / 2);
 }
 
 }  // namespace
@@ -52,12 +54,12 @@ TEST_CASE("the faster way is found, and the slower tried now and then") {
     CAPTURE(bytes);
     copy_choice near;
     const int rarely = single_copies(near, 4000, bytes, paces(0.03, 0.09));
-    CHECK(rarely >= least_trials(4000));
-    CHECK(rarely <= most_trials(4000));
+    CHECK(rarely >= least_trials(4000, bytes));
+    CHECK(rarely <= most_trials(4000, bytes));
     copy_choice far;
     const int mostly = single_copies(far, 4000, bytes, paces(0.14, 0.1));
-    CHECK(mostly >= 4000 - most_trials(4000));
-    CHECK(mostly <= 4000 - least_trials(4000));
+    CHECK(mostly >= 4000 - most_trials(4000, bytes));
+    CHECK(mostly <= 4000 - least_trials(4000, bytes));
   }
 }
 
@@ -101,22 +103,22 @@ TEST_CASE("the first messages after one of another kind are not counted") {
   // A ring that nobody has used for a while is slow, until both ends have found back to it.
   const auto time = [&](copying how) {
     in_a_row = std::exchange(before, how) != how ? 0 : in_a_row + 1;
-    return how == copying::through_ring ? (in_a_row < copy_choice::unsettled ? 1.0 : 0.05) : 0.09;
+    return how == copying::through_ring ? (in_a_row < copy_choice::unsettled(short_message) ? 1.0 : 0.05) : 0.09;
   };
-  CHECK(single_copies(c, 5000, mebibyte, time) <= most_trials(5000));
+  CHECK(single_copies(c, 5000, short_message, time) <= most_trials(5000, short_message));
 }
 
 TEST_CASE("a way that is faster once both ends have settled is found from the other one") {
   copy_choice c;
   // Until then the sender is asleep, as it has had nothing to do.
-  (void)single_copies(c, 2000, mebibyte, paces(0.2, 0.07, 0.3));
+  (void)single_copies(c, 2000, short_message, paces(0.2, 0.07, 0.3));
   copying before = copying::single_copy;
   unsigned in_a_row = 0;
   const auto time = [&](copying how) {
     in_a_row = std::exchange(before, how) != how ? 0 : in_a_row + 1;
-    return how == copying::by_both ? (in_a_row < copy_choice::unsettled ? 0.1 : 0.05) : 0.07;
+    return how == copying::by_both ? (in_a_row < copy_choice::unsettled(short_message) ? 0.1 : 0.05) : 0.07;
   };
-  CHECK(single_copies(c, 8000, mebibyte, time) < 8 * static_cast<int>(copy_choice::look_again));
+  CHECK(single_copies(c, 8000, short_message, time) < 8 * static_cast<int>(copy_choice::look_again));
 }
 
 TEST_CASE("a message that took long for once changes nothing for long, whatever else varies") {
@@ -133,7 +135,8 @@ TEST_CASE("a message that took long for once changes nothing for long, whatever 
 TEST_CASE("what is below 128 KiB has one choice, and what is 32 MiB or more") {
   const auto single_after = [](std::uint64_t learnt, std::uint64_t asked) {
     copy_choice c;
-    (void)single_copies(c, static_cast<int>(copy_choice::ways.size() * copy_choice::trial), learnt, paces(0.1, 0.05));
+    (void)single_copies(c, static_cast<int>(copy_choice::ways.size() * copy_choice::trial(learnt)), learnt,
+                        paces(0.1, 0.05));
     return c.next(asked) == copying::single_copy;
   };
   CHECK(single_after(65537, 131071));
@@ -150,8 +153,8 @@ TEST_CASE("each length has a choice of its own") {
     (void)single_copies(c, 1, 16 * mebibyte, paces(0.1, 0.2));
   }
   constexpr auto again = static_cast<int>(copy_choice::look_again);
-  CHECK(single_copies(c, again, mebibyte, paces(0.1, 0.05)) >= again - static_cast<int>(copy_choice::trial));
-  CHECK(single_copies(c, again, 16 * mebibyte, paces(0.1, 0.2)) <= static_cast<int>(copy_choice::trial));
+  CHECK(single_copies(c, again, mebibyte, paces(0.1, 0.05)) >= again - static_cast<int>(copy_choice::trial(mebibyte)));
+  CHECK(single_copies(c, again, 16 * mebibyte, paces(0.1, 0.2)) <= static_cast<int>(copy_choice::trial(16 * mebibyte)));
 }
 
 TEST_CASE("who has decided is not asked again") {

@@ -22,10 +22,12 @@ class copy_choice {
   /// The ways there are, from the first to be tried.
   static constexpr std::array ways{copying::through_ring, copying::single_copy, copying::by_both};
   /// So many messages in a row are a trial: of each way at first, and from then on of a slower one again every so often.
-  static constexpr unsigned trial = 12;
+  [[nodiscard]] static constexpr unsigned trial(std::uint64_t bytes) noexcept { return bytes < long_bytes ? 12 : 4; }
   static constexpr unsigned look_again = 512;
-  /// So many after one of another kind say nothing: the caches hold nothing of it, and the other end waits in another way.
-  static constexpr unsigned unsettled = 4;
+  /// So many after one of another kind say nothing: the caches hold nothing of it, and the other end waits in another way. A
+  /// long one takes longer than that matters, and there may never be many.
+  [[nodiscard]] static constexpr unsigned unsettled(std::uint64_t bytes) noexcept { return bytes < long_bytes ? 4 : 1; }
+  static constexpr std::uint64_t long_bytes = std::uint64_t{1} << 20;
   /// So much of the present one's time the other must save before it takes its place.
   static constexpr float worth_while = 0.1F;
 
@@ -38,8 +40,9 @@ class copy_choice {
     if (always_) return *always_;
     paces& p = paces_of(bytes);
     const unsigned turn = p.turns++;
-    if (turn < ways.size() * trial) return ways[turn / trial];
-    if (turn % look_again >= trial) return p.faster;
+    const unsigned each = trial(bytes);
+    if (turn < ways.size() * each) return ways[turn / each];
+    if (turn % look_again >= each) return p.faster;
     // The others take turns.
     const std::size_t step = 1 + turn / look_again % (ways.size() - 1);
     return ways[(static_cast<std::size_t>(p.faster) + step) % ways.size()];
@@ -52,7 +55,7 @@ class copy_choice {
     if (always_) return;
     paces& p = paces_of(bytes);
     if (std::exchange(p.last, how) != how) p.in_a_row = 0;
-    if (p.in_a_row < unsettled) {
+    if (p.in_a_row < unsettled(bytes)) {
       ++p.in_a_row;
       return;
     }
