@@ -260,6 +260,7 @@ task<> in_parts(world_type world) {
       }
       if (asked) expect(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "a barrier of MPI's");
       std::vector<std::size_t> next(senders, 0);
+      std::vector<std::size_t> next_short(senders, 0);
       for (std::size_t i = 0; i < receives.size(); i += 2) {
         const auto got = co_await receives[i];
         const std::size_t n = lengths[next[static_cast<std::size_t>(got.source)]++];
@@ -268,7 +269,8 @@ task<> in_parts(world_type world) {
           expect(in[i][e] == number_of(n, e), "element " + std::to_string(e) + " of " + std::to_string(n));
         }
         const auto behind = co_await receives[i + 1];
-        expect(behind.count == 1, "the short one behind it");
+        const std::size_t in_turn = lengths[next_short[static_cast<std::size_t>(behind.source)]++];
+        expect(behind.count == 1 && in[i + 1].front() == static_cast<int>(in_turn), "the short ones in their order");
       }
     }
     auto end = world.barrier();

@@ -280,6 +280,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void compare_calls(clock::time_point now);
   void on_calls_of(int source, std::uint64_t context, const mpi_standing& theirs);
   [[nodiscard]] std::vector<int> everybody() const;
+  [[nodiscard]] standing standing_in(const group& g) const;
 
   // native collectives
   void pump(std::uint64_t context);

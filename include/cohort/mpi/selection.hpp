@@ -53,10 +53,10 @@ inline constexpr collective::selection_row crowded_rows[] = {
     in_a_crowd(all_reduce, halves_in_parts, circulant, true),
     in_a_crowd(all_reduce, halves_in_parts, halving_doubling),
     in_a_crowd(all_reduce, (std::size_t{16} << 10) + 1, native),
-    in_a_crowd(all_reduce, std::size_t{64} << 10, circulant, true),
+#ifdef OPEN_MPI
+    in_a_crowd(all_reduce, std::size_t{64} << 10, circulant, true),  // with the check
     in_a_crowd(all_reduce, std::size_t{64} << 10, halving_doubling),
     in_a_crowd(all_reduce, (std::size_t{16} << 10) + 1, recursive_doubling),
-#ifdef OPEN_MPI
     in_a_crowd(barrier, 0, central),
     in_a_crowd(broadcast, std::size_t{256} << 10, binomial),
     in_a_crowd(broadcast, (std::size_t{96} << 10) + 1, native),
@@ -145,7 +145,7 @@ struct between_two {
   std::size_t long_bytes;
   collective::algorithm by_messages;
 };
-inline constexpr between_two long_between_two[] = {
+inline constexpr between_two by_messages_of_two[] = {
     {broadcast, std::size_t{1} << 20, binomial},  {gather, std::size_t{512} << 10, linear},
     {scatter, std::size_t{256} << 10, linear},    {all_gather, std::size_t{4} << 20, circulant},
     {all_to_all, std::size_t{2} << 20, pairwise},
@@ -158,7 +158,7 @@ inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   const bool in_v = kind == gather_v || kind == scatter_v || kind == all_gather_v || kind == all_to_all_v;
   rows.push_back({kind, 0, in_v ? 1 : 3, false, native});  // in v, the size is not known to all
   if (kind == scan || kind == exclusive_scan || kind == barrier) return;
-  for (const between_two& two : long_between_two) {
+  for (const between_two& two : by_messages_of_two) {
     if (two.operation != kind) continue;
     rows.push_back({kind, two.long_bytes, 2, false, two.by_messages});
     if (!asks_late) continue;

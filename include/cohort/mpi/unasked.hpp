@@ -9,8 +9,9 @@
 
 namespace cohort::detail {
 
-/// Open MPI as it is configured without a wish of the user's, of MPICH the UCX that carries it. Nothing depends on it but time.
-/// Nor on how many parts a message may have, so that it is faster in parts than asked about.
+/// `unasked_by_mpi`: of Open MPI as it is configured without a wish of the user's, of MPICH the UCX that carries it.
+/// `most_parts`: how many of these a longer message may need, and still arrive sooner than if MPI asks about it.
+/// Nothing depends on either but time.
 #ifdef OPEN_MPI
 inline constexpr std::size_t unasked_by_mpi = (std::size_t{64} << 10) - 128;
 inline constexpr std::size_t most_parts = 2;

@@ -146,7 +146,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Its early messages are about to be discarded: the rest of one that is arriving is read and forgotten.
   void forget(std::uint64_t context) noexcept {
     if (early_ != nullptr && early_->header.context == context) early_ = nullptr;
-    std::erase_if(offered_, [context](const offered& o) { return o.header.context == context; });
+    std::erase_if(offered_, [context](const offered& o) { return o.header.context == context && !o.comes_in_vain(); });
   }
   /// An early message was consumed: its space belongs to the sender again.
   void return_credit(std::size_t bytes);
@@ -182,10 +182,6 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   static constexpr std::uint64_t striped_ticket = std::uint64_t{1} << 63;
   /// In the ticket of a message of which both ends may move what is left: impl/peer_parts.hpp.
   static constexpr std::uint64_t shared_ticket = std::uint64_t{1} << 62;
-  /// They are numbered as they are made.
-  [[nodiscard]] static constexpr std::uint64_t number_of(std::uint64_t ticket) noexcept {
-    return ticket & ~(striped_ticket | shared_ticket);
-  }
   static constexpr std::size_t shortest_part = std::size_t{16} << 10;
   static constexpr std::size_t most_places = 64;
   /// Longer ones are copied once where the other end's core is not its own.
@@ -211,6 +207,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     request* receive = nullptr;
     std::uint64_t come = 0;  ///< through the ring; or of it, what this end has read
     std::chrono::steady_clock::time_point asked_for{};
+
+    /// Its receive was dropped, and its sender may not have heard of that: parts that come are read and forgotten.
+    [[nodiscard]] bool comes_in_vain() const noexcept { return how == copying::through_ring && receive == nullptr; }
   };
 
   void enqueue(outgoing&& o) {
@@ -249,6 +248,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] bool ask_for_parts(request& receive, std::uint64_t ticket);
   [[nodiscard]] bool begin_part(const frame& f);
   void end_part();
+  void forget_dropped(std::uint64_t next);
   [[nodiscard]] bool read_rest(std::size_t index);
   void come_whole(std::size_t index, copying how);
   [[nodiscard]] bool can_read(const piece& there, const piece& here) noexcept;
@@ -331,7 +331,6 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   tickets in_parts_{};              // ours, asked for, of which the receiver may take over the rest
   tickets granted_{};               // theirs, whose data we await
   std::vector<offered> offered_{};  // theirs, where their data lie
-  std::uint64_t newest_offer_ = 0;  // its number
   std::uint64_t cursors_used_ = 0;  // a bit for each that a message of ours has
   std::size_t awaiting_ = 0;        // of `offered_`, those that a receive awaits in parts or shares
   std::uint64_t part_of_ = 0;       // the ticket of the part that is coming; 0: it is none

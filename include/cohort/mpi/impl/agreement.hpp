@@ -37,11 +37,7 @@ COHORT_DECL void mpi_endpoint::compare_calls(clock::time_point now) {
 COHORT_DECL void mpi_endpoint::on_calls_of(int source, std::uint64_t context, const mpi_standing& theirs) {
   const group* const g = find(context);
   if (g == nullptr || g->failure()) return;
-  standing here;
-  here.rank = rank();
-  here.host = host_;
-  here.arrivals.push_back(g->arrival());
-  auto wrong = judge_agreement({std::move(here), theirs.as_seen(source, context, false)}, context);
+  auto wrong = judge_agreement({standing_in(*g), theirs.as_seen(source, context, false)}, context);
   if (!wrong) return;
   if (const auto verdict = report(std::move(*wrong), *g)) deliver(verdict);
 }

@@ -23,6 +23,15 @@ COHORT_DECL void mpi_endpoint::entered(const call& c) {
   }
 }
 
+/// This rank, as others see it there.
+COHORT_DECL standing mpi_endpoint::standing_in(const group& g) const {
+  standing here;
+  here.rank = rank();
+  here.host = host_;
+  here.arrivals.push_back(g.arrival());
+  return here;
+}
+
 // A rank has destroyed its part of a communicator: what still needs it there fails.
 COHORT_DECL void mpi_endpoint::on_retired(int source, const mpi_packet& p, const mpi_standing& last) {
   retirements& known = retired_[p.context];
@@ -35,11 +44,7 @@ COHORT_DECL void mpi_endpoint::on_retired(int source, const mpi_packet& p, const
   }
   group* const g = find(p.context);
   if (g == nullptr || g->failure()) return;
-  standing here;
-  here.rank = rank();
-  here.host = host_;
-  here.arrivals.push_back(g->arrival());
-  std::vector<standing> two{last.as_seen(source, p.context, true), std::move(here)};
+  std::vector<standing> two{last.as_seen(source, p.context, true), standing_in(*g)};
   two.front().left = p.context == 0;
   if (auto f = judge_departures(two)) {
     const auto verdict = report(std::move(*f), *g);
@@ -142,8 +147,7 @@ COHORT_DECL void mpi_endpoint::conclude_inquiry() {
     standing& who = world[static_cast<std::size_t>(member)];
     who.rank = member;
     if (member == rank()) {
-      who.host = host_;
-      who.arrivals.push_back(g->arrival());
+      who = standing_in(*g);
     } else if (const auto& answer = q.answers[static_cast<std::size_t>(member)]; answer) {
       who = answer->as_seen(member, q.what.context, false);
     } else {

@@ -110,6 +110,14 @@ inline void peer_connection::stop_parts(const request& r) noexcept {
 
 // --- the receiver --------------------------------------------------------------------------------------------
 
+/// A sender uses a cursor again when it is done with the message before, of which nothing comes behind this offer.
+inline void peer_connection::forget_dropped(std::uint64_t next) {
+  if ((next & shared_ticket) == 0) return;
+  std::erase_if(offered_, [next](const offered& o) {
+    return o.comes_in_vain() && part_cursor::number(o.ticket) == part_cursor::number(next);
+  });
+}
+
 /// Asks for an offered message; false if it has no cursor.
 inline bool peer_connection::ask_for_parts(request& receive, std::uint64_t ticket) {
   if ((ticket & shared_ticket) == 0) return false;
@@ -128,16 +136,14 @@ inline bool peer_connection::ask_for_parts(request& receive, std::uint64_t ticke
 /// The header of a part has come.
 inline bool peer_connection::begin_part(const frame& f) {
   const offered* const o = offer_under(f.ticket);
-  const bool lacks_it = o != nullptr && o->how == copying::through_ring && f.header.bytes <= o->header.bytes - o->come;
-  // Its receive was dropped and its communicator is gone: what was on its way by then is read and forgotten.
-  const bool forgotten = o == nullptr && number_of(f.ticket) <= newest_offer_;
-  if (f.header.bytes == 0 || (!lacks_it && !forgotten)) {
+  if (o == nullptr || o->how != copying::through_ring || f.header.bytes == 0 ||
+      f.header.bytes > o->header.bytes - o->come) {
     return lose(error_of(boost::system::errc::message_size), "reading a part of a message that has no such part");
   }
   part_of_ = f.ticket;
-  target_ = lacks_it ? o->receive : nullptr;
+  target_ = o->receive;
   payload_left_ = f.header.bytes;
-  payload_done_ = lacks_it ? o->come : 0;
+  payload_done_ = o->come;
   return true;
 }
 

@@ -270,8 +270,8 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
         return lose(error_of(boost::system::errc::invalid_argument),
                     "reading an offer of memory that is not on this host");
       }
+      forget_dropped(f.ticket);
       offered_.push_back({f.ticket, f.header, {}});
-      newest_offer_ = std::max(newest_offer_, number_of(f.ticket));
       behind_.clear();
       behind_left_ = f.places * 2 * sizeof(std::uint64_t);
       comes_behind_ = f.kind;
