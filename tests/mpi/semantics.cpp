@@ -2,6 +2,7 @@
 // What must hold over MPI as over every other transport: mismatches, drops, deadlines, departures and requests to stop
 // reach every rank with the right words; many requests are in flight without a thread; communicators of some ranks.
 // Run by mpirun with the names of parts; each rank checks what it sees and says what is wrong.
+#include "again.hpp"
 #include "mistakes.hpp"
 #include "parts.hpp"
 #include "selection.hpp"
@@ -429,6 +430,9 @@ const part parts[] = {
     {"begun_at_once", begun_at_once},
     {"groups", groups},
     {"one_group_fails", one_group_fails},
+    {"sums_after_a_drop", sums_after_a_drop},
+    {"worlds_after_a_drop", worlds_after_a_drop},
+    {"worlds_after_one_left_late", worlds_after_one_left_late},
     {"in_memory", in_memory},
 };
 

@@ -98,7 +98,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   /// MPI's communicator for it; null if something is in the way.
   [[nodiscard]] MPI_Comm comm_to_start_on(const group& g);
   /// Whether it ends while MPI is asked about it for a moment, which is longer for more bytes.
-  [[nodiscard]] bool ends_soon(request_list_of_mpi& parts, std::size_t bytes, int& code) const noexcept;
+  [[nodiscard]] bool ends_soon(request_list_of_mpi& parts, std::size_t bytes, int& code) noexcept;
   /// For the frame that is made next.
   void keep_started(request_list_of_mpi parts, int code) noexcept;
   /// What no frame has taken over ends now, or keeps its buffers.
@@ -162,10 +162,12 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   struct retirement {
     int rank;
     mpi_standing last;
+    std::uint64_t natives;  ///< what natives_of said there
   };
   struct retirements {
     std::vector<retirement> of{};
     bool own = false;
+    std::uint64_t natives = 0;
   };
   /// Asking everybody how far they are, when a deadline has passed.
   struct inquiry {
@@ -173,14 +175,6 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
     std::vector<int> members{};
     std::vector<std::optional<mpi_standing>> answers{};
     clock::time_point until{};
-  };
-  /// MPI's own collectives on one communicator.
-  struct native_line {
-    MPI_Comm comm = MPI_COMM_NULL;
-    bool wanted = false;
-    std::vector<int> members{};
-    native_turn* first = nullptr;
-    native_turn* last = nullptr;
   };
 
   // memory
@@ -292,7 +286,12 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   [[nodiscard]] bool settle_natives();
   void refuse_native(request& r, int code);
   void give_up(native_turn& t) noexcept;
-  void wait_for_end(request_list_of_mpi& parts) noexcept;
+  void wait_for_end(request_list_of_mpi& parts, native_line& line) noexcept;
+
+  // MPI's communicators are given back: impl/giving_back.hpp
+  [[nodiscard]] std::uint64_t natives_of(std::uint64_t context) const noexcept;
+  void settle_retirements(std::uint64_t context, std::size_t members);
+  [[nodiscard]] bool end_quietly(clock::time_point deadline);
 
   std::string host_;
   native_check check_;
@@ -344,6 +343,9 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
       waiting_in_{};  ///< the number of what was not complete when it was compared last
   std::vector<bool> left_{};
   int ranks_left_ = 0;
+  int ranks_gone_ = 0;
+  int gone_quietly_ = 0;                ///< of those, with nothing of theirs pending
+  bool natives_of_world_even_ = false;  ///< every rank has begun and ended equally many
   bool has_left_ = false;
   bool broken_ = false;
 
@@ -351,6 +353,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   std::vector<native_turn*> issued_{};
   request_list_of_mpi started_{};  ///< of the operation whose frame is made next
   int started_code_ = MPI_SUCCESS;
+  native_line* starting_ = nullptr;  ///< on which `started_` was begun
   unsigned starts_ = 0;
   std::size_t brief_tests_ = 1;
   struct comm_request {
@@ -358,7 +361,6 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
     std::uint64_t context;
   };
   native_reductions reductions_{};
-  bool gave_up_ = false;  ///< MPI may still carry out something that nobody waits for
   std::deque<comm_request> comms_wanted_{};
   bool comm_in_making_ = false;
 
@@ -378,6 +380,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
 #include <cohort/mpi/impl/agreement.hpp>
 #include <cohort/mpi/impl/endpoint.hpp>
 #include <cohort/mpi/impl/faults.hpp>
+#include <cohort/mpi/impl/giving_back.hpp>
 #include <cohort/mpi/impl/links.hpp>
 #include <cohort/mpi/impl/memory.hpp>
 #include <cohort/mpi/impl/messages.hpp>

@@ -8,9 +8,24 @@
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/request.hpp>
 
+#include <cstdint>
+#include <vector>
+
 namespace cohort::transport {
 
 class mpi_endpoint;
+class native_turn;
+
+/// MPI's own collectives on one communicator.
+struct native_line {
+  MPI_Comm comm = MPI_COMM_NULL;
+  bool wanted = false;
+  std::vector<int> members{};
+  native_turn* first = nullptr;
+  native_turn* last = nullptr;
+  std::uint64_t begun = 0;
+  std::uint64_t ended = 0;  ///< fewer for good, if one was given up: MPI may still carry that out
+};
 
 class native_turn {
  public:
@@ -23,6 +38,7 @@ class native_turn {
   ~native_turn();
 
   call* owner;
+  native_line* line = nullptr;
   request* waiting = nullptr;  ///< set when every rank is known to have come
   starter start = nullptr;
   void* self = nullptr;

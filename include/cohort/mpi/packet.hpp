@@ -29,7 +29,7 @@ struct mpi_packet {
     fault,      ///< a communicator has failed: the text is behind the header
     query,      ///< how far is this communicator there? `ticket` says what for
     standing,   ///< the answer
-    retired,    ///< the sender has destroyed the communicator
+    retired,    ///< the sender has destroyed the communicator; `other`: impl/giving_back.hpp
     left,       ///< the sender has no communicator any more
     comm_wanted,
     comm_granted,
@@ -37,8 +37,9 @@ struct mpi_packet {
     comm_made,  ///< see impl/native.hpp
     credit,     ///< `other` bytes of what short messages may take are free again
     part,       ///< of a message like an eager one, the next bytes behind the header: impl/parts.hpp
+    gone,       ///< nothing comes after this; `other`: nothing is pending there: impl/giving_back.hpp
   };
-  static constexpr std::uint8_t last = static_cast<std::uint8_t>(kind::part);
+  static constexpr std::uint8_t last = static_cast<std::uint8_t>(kind::gone);
 
   std::uint8_t what = 0;
   std::uint8_t tagged = 0;

@@ -14,6 +14,7 @@
 #include <cohort/mpi/impl/connect.hpp>
 #include <cohort/mpi/impl/endpoint.hpp>
 #include <cohort/mpi/impl/faults.hpp>
+#include <cohort/mpi/impl/giving_back.hpp>
 #include <cohort/mpi/impl/links.hpp>
 #include <cohort/mpi/impl/memory.hpp>
 #include <cohort/mpi/impl/messages.hpp>

@@ -16,7 +16,7 @@ namespace cohort::transport {
 namespace detail_mpi {
 
 // The library's version up to the patch level, and that of the messages below.
-inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 8;
+inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 9;
 
 [[nodiscard]] inline int rank_in(MPI_Comm comm) {
   int rank = 0;
@@ -90,8 +90,9 @@ COHORT_DECL mpi_endpoint::~mpi_endpoint() {
   if (MPI_Finalized(&finalised) != MPI_SUCCESS || finalised != 0) return;
   // What others still send to this rank, and what it sent last, should not end with it.
   constexpr std::chrono::seconds farewell{1};
+  bool quiet = false;
   try {
-    wait_until_all_left(clock::now() + farewell);
+    quiet = end_quietly(clock::now() + farewell);
   } catch (...) {
     broken_ = true;
   }
@@ -101,22 +102,16 @@ COHORT_DECL mpi_endpoint::~mpi_endpoint() {
     MPI_Wait(&r, MPI_STATUS_IGNORE);
   }
   for (const int r : links_.ranks()) links_.to(r).connection->close();
-  bool quiet = issued_.empty() && !gave_up_;
   for (outgoing& o : outgoing_) {
     int done = 0;
     MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE);
     if (done == 0) {
       // MPI may still read it: memory that is lost at the end of a world is better than a message that is not what it was.
       static_cast<void>(o.buffer.release());
-      quiet = false;
     }
   }
-  if (!transfers_.empty()) quiet = false;
   for (transfer& t : transfers_) static_cast<void>(t.sink.release());
-  if (!quiet) return;  // a communicator with something pending on it is left to MPI_Finalize
-  for (auto& [context, line] : natives_) {
-    if (line.comm != MPI_COMM_NULL) MPI_Comm_free(&line.comm);
-  }
+  if (!quiet) return;  // left to MPI_Finalize
   MPI_Comm_free(&data_);
   MPI_Comm_free(&control_);
 }
@@ -219,16 +214,13 @@ COHORT_DECL void mpi_endpoint::group_removed(group& g) {
   matcher_.forget(g.context(), [this](const early_message& m) { drop(m); });
   retirements& r = retired_[g.context()];
   r.own = true;
-  if (r.of.size() + 1 >= g.members().size()) retired_.erase(g.context());
-  // A communicator of MPI's that others may still wait for in its making stays until that is done.
-  if (const auto line = natives_.find(g.context()); line != natives_.end() && line->second.comm != MPI_COMM_NULL) {
-    if (!gave_up_ && line->second.comm != control_) MPI_Comm_free(&line->second.comm);
-    natives_.erase(line);
-  }
+  const std::uint64_t natives = r.natives = natives_of(g.context());
+  settle_retirements(g.context(), g.members().size());
   if (broken_) return;
   const mpi_standing last = mpi_standing::of(g.arrival(), ::getpid(), host_);
   mpi_packet p = mpi_packet::of(mpi_packet::kind::retired);
   p.context = g.context();
+  p.other = natives;
   try {
     // Why it failed comes before that it is gone: whoever has not heard of it yet would blame this rank.
     if (g.failure()) broadcast(*g.failure(), g.members());

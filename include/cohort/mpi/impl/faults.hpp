@@ -37,11 +37,8 @@ COHORT_DECL void mpi_endpoint::on_retired(int source, const mpi_packet& p, const
   retirements& known = retired_[p.context];
   const bool news =
       std::none_of(known.of.begin(), known.of.end(), [&](const retirement& r) { return r.rank == source; });
-  if (news) known.of.push_back({source, last});
-  if (known.own) {
-    if (known.of.size() + 1 >= last.members) retired_.erase(p.context);
-    return;
-  }
+  if (news) known.of.push_back({source, last, p.other});
+  if (known.own) return settle_retirements(p.context, last.members);
   group* const g = find(p.context);
   if (g == nullptr || g->failure()) return;
   std::vector<standing> two{last.as_seen(source, p.context, true), standing_in(*g)};

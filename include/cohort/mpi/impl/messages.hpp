@@ -313,6 +313,10 @@ COHORT_DECL void mpi_endpoint::handle(int source, const std::byte* data, std::si
       if (!left_[static_cast<std::size_t>(source)]) ++ranks_left_;
       left_[static_cast<std::size_t>(source)] = true;
       return;
+    case kind::gone:
+      ++ranks_gone_;
+      gone_quietly_ += p.other != 0 ? 1 : 0;
+      return;
     default: return on_comm(source, p);
   }
 }

@@ -24,6 +24,7 @@ COHORT_DECL void mpi_endpoint::queue(native_turn& t) {
     if (t.owner->home().context() == 0) line.comm = control_;
     t.first = line.comm == MPI_COMM_NULL;
   }
+  t.line = &line;
   t.previous = line.last;
   (line.last != nullptr ? line.last->next : line.first) = &t;
   line.last = &t;
@@ -32,10 +33,8 @@ COHORT_DECL void mpi_endpoint::queue(native_turn& t) {
 COHORT_DECL void mpi_endpoint::unqueue(native_turn& t) noexcept {
   if (t.issued) return;
   t.issued = true;
-  const auto at = natives_.find(t.owner->home().context());
-  if (at == natives_.end()) return;
-  (t.previous != nullptr ? t.previous->next : at->second.first) = t.next;
-  (t.next != nullptr ? t.next->previous : at->second.last) = t.previous;
+  (t.previous != nullptr ? t.previous->next : t.line->first) = t.next;
+  (t.next != nullptr ? t.next->previous : t.line->last) = t.previous;
   t.previous = t.next = nullptr;
 }
 
@@ -53,6 +52,7 @@ COHORT_DECL void mpi_endpoint::pump(std::uint64_t context) {
     unqueue(t);
     try {
       if (started_.empty()) {
+        ++line.begun;
         t.start(t.self, line.comm, t.parts);
       } else {
         t.parts = std::exchange(started_, {});
@@ -94,6 +94,7 @@ COHORT_DECL bool mpi_endpoint::settle_natives() {
     request& r = *t.waiting;
     if (code == MPI_SUCCESS) {
       t.parts.clear();
+      ++t.line->ended;
       complete(r);
       continue;
     }
@@ -104,7 +105,6 @@ COHORT_DECL bool mpi_endpoint::settle_natives() {
 }
 
 COHORT_DECL void mpi_endpoint::refuse_native(request& r, int code) {
-  gave_up_ = true;
   r.place = nullptr;
   refuse(r, -1, errc::mismatch,
          detail::mpi_sentence(code, "MPI's own collective") +
@@ -117,20 +117,18 @@ COHORT_DECL void mpi_endpoint::give_up(native_turn& t) noexcept {
   const auto at = std::find(issued_.begin(), issued_.end(), &t);
   if (at == issued_.end()) return;
   issued_.erase(at);
-  wait_for_end(t.parts);
+  wait_for_end(t.parts, *t.line);
 }
 
-COHORT_DECL void mpi_endpoint::wait_for_end(request_list_of_mpi& parts) noexcept {
+COHORT_DECL void mpi_endpoint::wait_for_end(request_list_of_mpi& parts, native_line& line) noexcept {
   const auto until = clock::now() + patience;
   int code = MPI_SUCCESS;
   while (!tested(parts, code)) {
-    if (clock::now() >= until) {
-      gave_up_ = true;
-      return;
-    }
+    if (clock::now() >= until) return;
     hear_recalls();
     ::sched_yield();
   }
+  if (code == MPI_SUCCESS) ++line.ended;
   parts.clear();
 }
 
@@ -143,14 +141,19 @@ COHORT_DECL MPI_Comm mpi_endpoint::comm_to_start_on(const group& g) {
   if (!outgoing_.empty()) push_out();
   if (!issued_.empty() || !transfers_.empty() || !outgoing_.empty() || !matcher_.nothing_early()) return MPI_COMM_NULL;
   const auto line = natives_.find(g.context());
-  return line == natives_.end() || line->second.first != nullptr ? MPI_COMM_NULL : line->second.comm;
+  if (line == natives_.end() || line->second.first != nullptr) return MPI_COMM_NULL;
+  starting_ = &line->second;
+  ++starting_->begun;
+  return starting_->comm;
 }
 
-COHORT_DECL bool mpi_endpoint::ends_soon(request_list_of_mpi& parts, std::size_t bytes, int& code) const noexcept {
+COHORT_DECL bool mpi_endpoint::ends_soon(request_list_of_mpi& parts, std::size_t bytes, int& code) noexcept {
   constexpr std::size_t bytes_a_test = 512;  // MPI moves them while it is asked, and more slowly otherwise
   const std::size_t tests = brief_tests_ + (brief_tests_ > 1 ? bytes / bytes_a_test : 0);
   for (std::size_t i = 0; i < tests; ++i) {
-    if (tested(parts, code)) return code == MPI_SUCCESS;
+    if (!tested(parts, code)) continue;
+    if (code == MPI_SUCCESS) ++starting_->ended;
+    return code == MPI_SUCCESS;
   }
   return false;
 }
@@ -162,7 +165,7 @@ COHORT_DECL void mpi_endpoint::keep_started(request_list_of_mpi parts, int code)
 
 COHORT_DECL void mpi_endpoint::drop_started() noexcept {
   if (started_.empty()) return;
-  if (started_code_ == MPI_SUCCESS) wait_for_end(started_);
+  if (started_code_ == MPI_SUCCESS) wait_for_end(started_, *starting_);
   started_.clear();
 }
 
