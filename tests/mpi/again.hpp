@@ -32,9 +32,11 @@ inline task<> drops_once_some_have_begun(world_type& group) {
   co_await first;
   if (group.rank() == 0) {
     [[maybe_unused]] auto op = group.all_reduce(v, cohort::sum{});
+    MPI_Barrier(MPI_COMM_WORLD);  // within which the operation does not go on
     std::this_thread::sleep_for(std::chrono::milliseconds{20});
     co_return;
   }
+  MPI_Barrier(MPI_COMM_WORLD);
   auto op = group.all_reduce(v, cohort::sum{});
   auto check = fails(op, errc::aborted, {"rank 0 dropped all_reduce #1 before it was complete"});
   co_await check;
