@@ -29,6 +29,8 @@ task<> tell_and_call_again(world_type& world, operation<T>& op) {
   co_await tell(later);
 }
 
+enum class waiting_for : unsigned char { its_message, any_message, its_receive };
+
 struct ways {
   const char* name;
   std::size_t count;
@@ -102,6 +104,64 @@ TEST_CASE("a rank returns early while another sends it what nobody will receive"
     });
     check_survivors(ranks, {1}, {errc::peer_lost, {1}, "send", {"has left the world"}});
     CHECK(slowest_ms(ranks, 1, "leaving") < bound_ms);
+  }
+}
+
+TEST_CASE("a rank destroys its communicator while the other waits there: both go on in the world") {
+  const auto rank_main = [](world_type world, waiting_for what, bool already) -> task<> {
+    auto forming = world.duplicate(named{"copy"});
+    std::optional<world_type> copy(co_await forming);
+    std::vector<int> v(std::size_t{1} << 20, world.rank());
+    if ((world.rank() == 0) == already) std::this_thread::sleep_for(100ms);
+    if (world.rank() == 1) {
+      auto last = copy->send(std::span(v).first(1), to{0}, tag{3});
+      co_await last;
+      copy.reset();
+      say("leaving");
+    } else {
+      // What was sent before arrives.
+      auto came = copy->recv(std::span(v).first(1), from{1}, tag{3});
+      co_await came;
+      if (v.front() == 1) say("came");
+      if (what == waiting_for::its_receive) {
+        auto op = copy->send(v, to{1});
+        co_await tell(op);
+      } else if (what == waiting_for::its_message) {
+        auto op = copy->recv(v, from{1});
+        co_await tell(op);
+      } else {
+        auto op = copy->recv(v, from_any);
+        co_await tell(op);
+      }
+    }
+    auto later = world.all_reduce(1, sum{});
+    if (co_await later == 2) say("goes on");
+  };
+  for (const char* const memory : {"1", "0"}) {
+    harness::rank_options options;
+    options.environment = {{"COHORT_SHM", memory}};
+    for (const waiting_for what : {waiting_for::its_message, waiting_for::any_message, waiting_for::its_receive}) {
+      for (const bool already : {false, true}) {
+        CAPTURE(memory);
+        CAPTURE(static_cast<int>(what));
+        CAPTURE(already);
+        const auto ranks = run_ranks(
+            2,
+            [&](int) {
+              return cohort::run([&](world_type world) { return rank_main(std::move(world), what, already); });
+            },
+            options);
+        INFO(harness::describe(ranks));
+        for (const auto& r : ranks) CHECK((r.ok() && contains(r.out, "goes on")));
+        CHECK(contains(ranks[0].out, "came"));
+        const auto told = errors_of(ranks[0]);
+        REQUIRE(told.size() == 1);
+        CHECK(told[0].code == errc::peer_lost);
+        CHECK(contains(told[0].text, " has left 'copy'"));
+        if (what != waiting_for::any_message) CHECK(told[0].peer == 1);
+        CHECK(slowest_ms(ranks, 1, "leaving") < bound_ms);
+      }
+    }
   }
 }
 

@@ -241,6 +241,52 @@ TEST_CASE("groups: who destroys one while others are in a call on it is named") 
   run_local(2, body);
 }
 
+namespace {
+
+/// Ends as `op` does, which has begun before the barrier.
+template <class Operation>
+task<std::optional<error>> ends(world_type& world, bool barrier_between, Operation op) {
+  if (barrier_between) {
+    auto barrier = world.barrier();
+    co_await barrier;
+  }
+  auto attempt = error_after(std::move(op));
+  co_return co_await attempt;
+}
+
+}  // namespace
+
+TEST_CASE("groups: who has destroyed one sends nothing there, and takes nothing") {
+  for (int what = 0; what < 4; ++what) {
+    // Rank 0 waits before rank 1 has destroyed it, or comes later.
+    for (const bool later : {false, true}) {
+      CAPTURE(what);
+      CAPTURE(later);
+      const auto body = [&](world_type world) -> task<> {
+        std::optional<world_type> pair = co_await world.subgroup(ranks{0, 1}, named{"pair"});
+        if (world.rank() == 1) {
+          if (!later) co_await world.barrier();
+          pair.reset();
+          if (later) co_await world.barrier();
+        } else {
+          if (later) co_await world.barrier();
+          std::vector<int> v(100000);
+          auto attempt = what == 0   ? ends(world, !later, pair->recv(v, from{1}))
+                         : what == 1 ? ends(world, !later, pair->recv(v, from_any))
+                         : what == 2 ? ends(world, !later, pair->probe(from{1}))
+                                     : ends(world, !later, pair->send(v, to{1}));
+          const auto e = co_await attempt;
+          REQUIRE(e.has_value());
+          CHECK(e->condition() == errc::peer_lost);
+          CHECK(contains(e->what(), "has left 'pair'"));
+        }
+        CHECK(co_await world.all_reduce(1, sum{}) == 2);
+      };
+      run_local(2, body);
+    }
+  }
+}
+
 TEST_CASE("groups: a timeout of their own") {
   const auto body = [](world_type world) -> task<> {
     using namespace std::chrono_literals;

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -42,12 +43,14 @@ class inproc_hub {
   // Everything below: with mutex_ held.
   std::shared_ptr<const fault> judge(fault f, const std::vector<int>& members);
   void judge_departed();
-  void judge_departure_of(int rank);
+  void judge_departure_of(int rank, std::uint64_t context);
   void spread(fault f);
   void note_retired(int rank, std::uint64_t context);
   void forget(std::uint64_t context);
   void refresh_standings();
-  [[nodiscard]] bool others_left(const group& g) const;
+  [[nodiscard]] bool is_away(int rank, std::uint64_t context) const;
+  [[nodiscard]] bool others_away(const group& g) const;
+  [[nodiscard]] std::string away_text(int rank, const group& g) const;
 
   threading threading_;
   std::mutex mutex_{};

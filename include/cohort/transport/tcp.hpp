@@ -9,6 +9,7 @@
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/peer_connection.hpp>
 #include <cohort/transport/prompt_answers.hpp>
+#include <cohort/transport/retirements.hpp>
 #include <cohort/transport/shm/copy_choice.hpp>
 #include <cohort/transport/shm/links.hpp>
 #include <cohort/transport/shm/window.hpp>
@@ -30,6 +31,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -197,6 +199,15 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   [[nodiscard]] bool is_gone(int rank) const;
   void check_departed(int rank);
   [[nodiscard]] bool needs(const group& g, int rank);
+  // communicators that some have destroyed: impl/tcp_retirements.hpp
+  void retire(const group& g) noexcept;
+  void tell_retired(int to, std::uint64_t context);
+  [[nodiscard]] bool comes_too_late(peer_connection& c, std::uint64_t context);
+  [[nodiscard]] bool is_refused(const request& r) const;
+  void refuse_retired(const request& r);
+  [[nodiscard]] bool others_retired(const group& g) const;
+  [[nodiscard]] static std::string retired_text(const group& g, int world_rank);
+  inline bool on_notice(peer_connection& c, std::span<const std::byte> what) override;
 
   inline void on_message(peer_connection& c, const envelope& header) override;
   inline void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) override;
@@ -230,6 +241,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   std::vector<int> open_{};  // connected by sockets
   shm_links links_{};        // connected by memory
   matcher matcher_{};
+  retirements retirements_{};
   std::unique_ptr<tcp_monitor> monitor_{};
   std::uint64_t times_looked_ = 0;
   bool in_bursts_ = false;  // messages of this rank may wait in sockets
@@ -254,3 +266,4 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
 #include <cohort/transport/impl/tcp.hpp>
 #include <cohort/transport/impl/tcp_lanes.hpp>
 #include <cohort/transport/impl/tcp_neighbours.hpp>
+#include <cohort/transport/impl/tcp_retirements.hpp>

@@ -7,6 +7,7 @@
 #include <cohort/transport/verdict.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace cohort::transport {
@@ -55,10 +56,11 @@ COHORT_DECL void inproc_endpoint::start_send(request& send) {
   inproc_endpoint* const target = hub_->ranks_[there];
   matcher& inbox = *hub_->matchers_[there];
   const group* const here = find(send.header.context);
-  if (hub_->standings_[there].left) {
+  const bool left = hub_->standings_[there].left;
+  if (here != nullptr && (left || (send.tagged() && hub_->is_away(send.peer, here->context())))) {
+    std::string text = hub_->away_text(send.peer, *here);
     lock.unlock();
-    refuse({send.peer, errc::peer_lost, "rank " + std::to_string(send.peer) + " has left the world", here,
-            send.owner->owner->sequence()});
+    refuse({send.peer, errc::peer_lost, std::move(text), here, send.owner->owner->sequence()});
     return;
   }
   // The receiver's communicator may not exist yet, then nothing can be checked before its receive is posted.
@@ -131,15 +133,15 @@ COHORT_DECL void inproc_endpoint::start_receive(request& receive) {
 // Waits for a message, if somebody is left who can send it.
 COHORT_DECL void inproc_endpoint::start_posted(request& receive, std::unique_lock<std::mutex>& lock) {
   const group& here = receive.owner->owner->home();
-  const bool gone = receive.peer >= 0 ? hub_->standings_[static_cast<std::size_t>(receive.peer)].left
-                                      : size() > 1 && hub_->others_left(here);
-  if (!gone) {
+  const bool left = receive.peer >= 0 && hub_->standings_[static_cast<std::size_t>(receive.peer)].left;
+  const bool away = receive.peer >= 0 ? hub_->is_away(receive.peer, here.context()) : hub_->others_away(here);
+  if (!left && !(away && receive.tagged())) {
     mine().post(receive);
     return;
   }
+  std::string text = hub_->away_text(receive.peer, here);
   lock.unlock();
-  const std::string who = receive.peer < 0 ? "every other rank" : "rank " + std::to_string(here.rank_of(receive.peer));
-  refuse({receive.peer, errc::peer_lost, who + " has left the world", &here, receive.owner->owner->sequence()});
+  refuse({receive.peer, errc::peer_lost, std::move(text), &here, receive.owner->owner->sequence()});
 }
 
 COHORT_DECL void inproc_endpoint::start_probe(request& probe) {
@@ -297,7 +299,7 @@ COHORT_DECL void inproc_endpoint::leave() {
   hub_->standings_[index()].left = true;
   hub_->somebody_left_ = true;
   hub_->judge_departed();
-  hub_->judge_departure_of(rank());
+  hub_->judge_departure_of(rank(), 0);
 }
 
 COHORT_DECL void inproc_hub::refresh_standings() {
@@ -340,21 +342,22 @@ COHORT_DECL void inproc_hub::judge_departed() {
   while (auto f = judge_departures(standings_, judged)) spread(std::move(*f));
 }
 
-// Receives that only a rank which has left could have answered. Collectives are judged by their numbers.
-COHORT_DECL void inproc_hub::judge_departure_of(int rank) {
+// Receives that only a rank which has left could have answered: the world, or this communicator. Collectives are judged by
+// their numbers.
+COHORT_DECL void inproc_hub::judge_departure_of(int rank, std::uint64_t context) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     if (ranks_[r] == nullptr) continue;
     const std::vector<group*> all = groups_[r];
     for (const group* const g : all) {
-      if (g->rank_of(rank) < 0) continue;
-      const bool alone = others_left(*g) && matchers_[r]->awaits(g->context(), -1, true);
+      if (g->rank_of(rank) < 0 || (context != 0 && g->context() != context)) continue;
+      const bool alone = others_away(*g) && matchers_[r]->awaits(g->context(), -1, true);
       if (!alone && !matchers_[r]->awaits(g->context(), rank, true)) continue;
       fault f;
       f.code = errc::peer_lost;
       f.culprit = rank;
       f.reporter = static_cast<int>(r);
       f.context = g->context();
-      f.text = "rank " + std::to_string(g->rank_of(rank)) + " has left the world";
+      f.text = away_text(rank, *g);
       spread(std::move(f));
     }
   }
@@ -365,6 +368,7 @@ COHORT_DECL void inproc_hub::note_retired(int rank, std::uint64_t context) {
   for (arrival& a : standings_[static_cast<std::size_t>(rank)].arrivals) a.retired = a.retired || a.context == context;
   retiring_.insert(context);
   judge_departed();
+  judge_departure_of(rank, context);
 }
 
 COHORT_DECL void inproc_hub::forget(std::uint64_t context) {
@@ -377,10 +381,25 @@ COHORT_DECL void inproc_hub::forget(std::uint64_t context) {
   }
 }
 
-COHORT_DECL bool inproc_hub::others_left(const group& g) const {
-  return std::all_of(g.members().begin(), g.members().end(), [&](int member) {
-    return member == g.world_rank(g.rank()) || standings_[static_cast<std::size_t>(member)].left;
-  });
+/// Whether it has left the world, or destroyed its part of this communicator.
+COHORT_DECL bool inproc_hub::is_away(int rank, std::uint64_t context) const {
+  const standing& who = standings_[static_cast<std::size_t>(rank)];
+  if (who.left || !retiring_.contains(context)) return who.left;
+  const arrival* const there = find_arrival(who, context);
+  return there != nullptr && there->retired;
+}
+
+COHORT_DECL bool inproc_hub::others_away(const group& g) const {
+  return g.size() > 1 && std::all_of(g.members().begin(), g.members().end(), [&](int member) {
+           return member == g.world_rank(g.rank()) || is_away(member, g.context());
+         });
+}
+
+/// Needs: those ranks are away; -1 for all but one
+COHORT_DECL std::string inproc_hub::away_text(int rank, const group& g) const {
+  const bool world = g.context() == 0 || (rank >= 0 && standings_[static_cast<std::size_t>(rank)].left);
+  return (rank < 0 ? "every other rank" : "rank " + std::to_string(g.rank_of(rank))) +
+         (world ? " has left the world" : " has left '" + g.name() + "'");
 }
 
 COHORT_DECL void inproc_hub::spread(fault f) {

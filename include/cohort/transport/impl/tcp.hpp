@@ -445,6 +445,7 @@ inline void tcp_transport::group_removed(group& g) {
     if (p.connection) p.connection->forget(g.context());
   }
   matcher_.forget(g.context(), drop_early);
+  if (g.context() != 0) retire(g);
 }
 
 }  // namespace cohort::transport

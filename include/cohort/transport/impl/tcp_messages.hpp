@@ -22,6 +22,7 @@ inline void tcp_transport::refuse(const request& r, int culprit, errc code, std:
 
 inline void tcp_transport::start_send(request& send) {
   if (send.peer == rank()) return start_local(send);
+  if (is_refused(send)) return refuse_retired(send);
   peer& p = peer_of(send.peer);
   if (p.state == link::none && neighbours_ && neighbours_->shares(rank(), send.peer)) link_up(send.peer);
   if (p.state == link::open && !p.connection->peer_has_left()) {
@@ -37,7 +38,7 @@ inline void tcp_transport::start_send(request& send) {
 }
 
 inline bool tcp_transport::send_now(int to, const envelope& header, const piece& payload) {
-  if (to == rank()) return false;
+  if (to == rank() || (header.tagged && retirements_.has(header.context, to))) return false;
   peer& p = peer_of(to);
   if (p.state != link::open || p.connection->peer_has_left() || !p.connection->send_now(header, payload)) return false;
   if (p.connection->has_output()) arm_write(to);
@@ -116,6 +117,7 @@ inline void tcp_transport::start_probe(request& probe) {
 
 // Waits for a message, if somebody is left who can send it.
 inline void tcp_transport::start_posted(request& receive) {
+  if (is_refused(receive)) return refuse_retired(receive);
   matcher_.post(receive);
   look_for(receive.peer);
   if (receive.peer < 0 || receive.peer == rank()) return;
@@ -181,12 +183,13 @@ inline void tcp_transport::on_message(peer_connection& c, const envelope& header
   const int from = c.peer();
   const std::uint64_t context = header.context;
   take_message(*this, matcher_, c, header);
-  has_come(from, context);
+  if (!comes_too_late(c, context)) has_come(from, context);
 }
 
 inline void tcp_transport::on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) {
+  const std::uint64_t context = header.context;
   take_announced(*this, matcher_, c, header, ticket);
-  has_come(c.peer(), header.context);
+  if (!comes_too_late(c, context)) has_come(c.peer(), context);
   arm_write(c.peer());
 }
 

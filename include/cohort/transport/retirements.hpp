@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+// Which ranks have destroyed their parts of communicators, as far as they have told this one, and which this one has destroyed
+// itself. What is long ago is forgotten: then a rank that still waits there is told at its deadline. Used by tcp.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace cohort::transport {
+
+class retirements {
+ public:
+  /// Another rank has said so. Of no use where this rank has destroyed its part too.
+  void note(std::uint64_t context, int world_rank) {
+    if (own(context) || (of_.size() >= most && !of_.contains(context))) return;
+    std::vector<int>& ranks = of_[context];
+    if (std::find(ranks.begin(), ranks.end(), world_rank) == ranks.end()) ranks.push_back(world_rank);
+  }
+  void note_own(std::uint64_t context) {
+    of_.erase(context);
+    if (!own_.insert(context).second) return;
+    in_order_.push_back(context);
+    if (in_order_.size() <= most) return;
+    own_.erase(in_order_.front());
+    in_order_.pop_front();
+  }
+
+  [[nodiscard]] bool own(std::uint64_t context) const { return own_.contains(context); }
+  [[nodiscard]] bool has(std::uint64_t context, int world_rank) const {
+    if (of_.empty()) return false;
+    const auto at = of_.find(context);
+    return at != of_.end() && std::find(at->second.begin(), at->second.end(), world_rank) != at->second.end();
+  }
+
+ private:
+  static constexpr std::size_t most = 4096;
+
+  std::unordered_map<std::uint64_t, std::vector<int>> of_{};
+  std::unordered_set<std::uint64_t> own_{};
+  std::deque<std::uint64_t> in_order_{};  // the same, the oldest first
+};
+
+}  // namespace cohort::transport
