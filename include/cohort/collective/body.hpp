@@ -39,13 +39,25 @@ class current_call {
   call* call_ = nullptr;
 };
 
-/// What the layouts of an operation point to when its buffers are lists or counts: it lives in the operation's frame.
-struct block_table {
+/// What the layouts of an operation point to when its buffers are lists or counts.
+struct block_lists {
   detail::short_vector<transport::piece> runs{};
   detail::short_vector<transport::piece> other_runs{};
   detail::short_vector<std::size_t> offsets{};
   detail::short_vector<std::size_t> other_offsets{};
+  block_lists() = default;
+};
+/// The same once they are: most operations have none. It lives in the operation's frame.
+class block_table {
+ public:
   block_table() = default;
+  [[nodiscard]] block_lists& lists() {
+    if (lists_.empty()) lists_.emplace_back();
+    return lists_.front();
+  }
+
+ private:
+  detail::short_vector<block_lists> lists_{};
 };
 
 /// A schedule never writes to a buffer that the caller gave as const.

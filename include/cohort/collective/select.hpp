@@ -118,9 +118,13 @@ inline constexpr selection_row default_selection[] = {
 ///
 /// Needs: `bytes` as `selection_table::choose`
 [[nodiscard]] constexpr bool goes_past_the_window(operation_kind kind, std::size_t bytes, int ranks) noexcept {
+  // Without a division, which would take as long as the rest of a short call's way to here.
+  const auto together = [bytes, ranks](std::size_t least) {
+    return bytes >= least || bytes * static_cast<std::size_t>(ranks) >= least;
+  };
   switch (kind) {
-    case operation_kind::scatter: return bytes >= (std::size_t{2} << 20) / static_cast<std::size_t>(ranks);
-    case operation_kind::all_to_all: return bytes >= (std::size_t{1} << 20) / static_cast<std::size_t>(ranks);
+    case operation_kind::scatter: return together(std::size_t{2} << 20);
+    case operation_kind::all_to_all: return together(std::size_t{1} << 20);
     case operation_kind::all_gather: return ranks == 2 && bytes >= std::size_t{2} << 20;
     case operation_kind::broadcast: return ranks == 2 && bytes >= std::size_t{64} << 10;
     case operation_kind::scan: return ranks == 2 && bytes <= std::size_t{4} << 10;

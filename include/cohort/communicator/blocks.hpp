@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 
 namespace cohort {
@@ -32,12 +33,20 @@ struct cut {
 
 template <class T>
 [[nodiscard]] cut cut_evenly(T* data, std::size_t block, int ranks) {
-  cut c;
-  c.where = collective::layout::uniform(collective::bytes_of(data), block * sizeof(T), ranks);
-  c.block = c.largest = block;
-  c.elements = block * static_cast<std::size_t>(ranks);
-  c.whole = {collective::bytes_of(data), c.elements * sizeof(T)};
-  return c;
+  // In its place at once: to copy what has just been written in other widths makes the processor wait.
+  const std::size_t elements = block * static_cast<std::size_t>(ranks);
+  return {collective::layout::uniform(collective::bytes_of(data), block * sizeof(T), ranks),
+          {collective::bytes_of(data), elements * sizeof(T)},
+          block,
+          block,
+          elements,
+          true};
+}
+
+/// All of a buffer as one block.
+template <class T>
+[[nodiscard]] collective::layout one_block(std::span<T> whole) noexcept {
+  return collective::layout::uniform(collective::bytes_of(whole.data()), whole.size_bytes(), 1);
 }
 
 /// Needs: a run for each rank in `runs`, which stays while the layout is used

@@ -72,9 +72,7 @@ class coalesced_calls {
       ticket t = calls().enter(calls().sign(kind, calls().choose(kind, elements * size() * sizeof(T), true, false),
                                             element_type_id<T>, elements * size()),
                                options_of(options...));
-      const auto from = collective::layout::table(table.runs.data(), table.offsets.data(), 1);
-      const auto to = collective::layout::table(table.other_runs.data(), table.other_offsets.data(), calls().size());
-      return collective::all_gather<transport_type>(std::move(t), from, to, table);
+      return collective::all_gather<transport_type>(std::move(t), short_blocks(table), long_blocks(table), table);
     });
   }
 
@@ -106,10 +104,8 @@ class coalesced_calls {
                        element_type_id<T>, elements * size());
       s.functor = functor_id<Op>;
       ticket t = calls().enter(s, options_of(options...));
-      const auto from = collective::layout::table(table.other_runs.data(), table.other_offsets.data(), calls().size());
-      const auto to = collective::layout::table(table.runs.data(), table.offsets.data(), 1);
-      return collective::reduce_scatter<transport_type, T, Op>(std::move(t), from, to, elements * sizeof(T),
-                                                               std::move(op), table);
+      return collective::reduce_scatter<transport_type, T, Op>(std::move(t), long_blocks(table), short_blocks(table),
+                                                               elements * sizeof(T), std::move(op), table);
     });
   }
 
@@ -141,6 +137,14 @@ class coalesced_calls {
     }
   }
 
+  [[nodiscard]] static collective::layout short_blocks(collective::block_table& table) {
+    const collective::block_lists& all = table.lists();
+    return collective::layout::table(all.runs.data(), all.offsets.data(), 1);
+  }
+  [[nodiscard]] collective::layout long_blocks(collective::block_table& table) const {
+    const collective::block_lists& all = table.lists();
+    return collective::layout::table(all.other_runs.data(), all.other_offsets.data(), calls().size());
+  }
   /// One block of the short list in `runs`, size() blocks of the long one in `other_runs`.
   template <class Short, class Long>
   void pair_up(operation_kind kind, Short& one, const char* one_name, Long& many, const char* many_name,
@@ -155,9 +159,10 @@ class coalesced_calls {
     each_span(kind, many_name, many, [&](auto span) {
       whole.push_back({collective::bytes_of(span.data()), span.size_bytes()});
     });
-    table.offsets.assign({0, count});
+    collective::block_lists& lists = table.lists();
+    lists.offsets.assign({0, count});
     each_span(kind, one_name, one, [&](auto span) {
-      table.runs.push_back({collective::bytes_of(span.data()), span.size_bytes()});
+      lists.runs.push_back({collective::bytes_of(span.data()), span.size_bytes()});
       elements += span.size();
       const std::size_t found = whole[index].bytes / sizeof(*span.data());
       calls().check_count(kind, many_name, found, span.size() * size(), [&] {
@@ -166,13 +171,13 @@ class coalesced_calls {
       });
       ++index;
     });
-    table.other_offsets.assign(1, 0);
+    lists.other_offsets.assign(1, 0);
     for (std::size_t r = 0; r < size(); ++r) {
       for (std::size_t k = 0; k < count; ++k) {
-        const std::size_t bytes = table.runs[k].bytes;
-        table.other_runs.push_back({whole[k].data + r * bytes, bytes});
+        const std::size_t bytes = lists.runs[k].bytes;
+        lists.other_runs.push_back({whole[k].data + r * bytes, bytes});
       }
-      table.other_offsets.push_back(table.other_runs.size());
+      lists.other_offsets.push_back(lists.other_runs.size());
     }
   }
 };

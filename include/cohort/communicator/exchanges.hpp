@@ -110,7 +110,7 @@ class exchange_calls {
       calls().check_count(kind, "out", to.size(),
                           static_cast<std::size_t>(all[static_cast<std::size_t>(calls().rank())]), "counts[rank()]");
       collective::block_table table;
-      const cut c = cut_by_counts(calls(), kind, "in", "counts", from.data(), from.size(), all, table.offsets);
+      const cut c = cut_by_counts(calls(), kind, "in", "counts", from.data(), from.size(), all, table.lists().offsets);
       check_disjoint(kind, c, to.data(), to.size_bytes());
       return start_reduce_scatter<T>(kind, c, to.data(), to.size(), std::move(op), table, options_of(options...));
     });
@@ -149,7 +149,7 @@ class exchange_calls {
       const cut to = cut_blocks<T, Out>(kind, "out", out, other, "all_to_all_v");
       if constexpr (!lists) calls().check_count(kind, "out", to.elements, from.elements, "the size of in");
       check_pairwise_disjoint(kind, from, to);
-      table.other_runs = std::move(other.runs);
+      if constexpr (lists) table.lists().other_runs = std::move(other.lists().runs);
       return start_all_to_all<T>(kind, lists ? 0 : from.block, from, to, table, options_of(options...));
     });
   }
@@ -174,9 +174,10 @@ class exchange_calls {
           read_counts(calls(), kind, "send_counts", send_counts, sizeof(T));
       const collective::detail::short_vector<std::uint64_t> got =
           read_counts(calls(), kind, "receive_counts", receive_counts, sizeof(T));
-      const cut a = cut_by_counts(calls(), kind, "in", "send_counts", from.data(), from.size(), sent, table.offsets);
+      const cut a =
+          cut_by_counts(calls(), kind, "in", "send_counts", from.data(), from.size(), sent, table.lists().offsets);
       const cut b =
-          cut_by_counts(calls(), kind, "out", "receive_counts", to.data(), to.size(), got, table.other_offsets);
+          cut_by_counts(calls(), kind, "out", "receive_counts", to.data(), to.size(), got, table.lists().other_offsets);
       const auto own = static_cast<std::size_t>(calls().rank());
       if (sent[own] != got[own]) {
         calls().refuse(kind, "this rank sends itself " + std::to_string(sent[own]) + " elements and expects " +
@@ -234,7 +235,7 @@ class exchange_calls {
       static_assert(outlives_call<Buffer>,
                     "cohort: this list of buffers would be gone before the operation has used it: give it a name");
       check_same_element<T, list_element_t<std::remove_reference_t<Buffer>>>();
-      return cut_list(calls(), kind, name_of, blocks, table.runs);
+      return cut_list(calls(), kind, name_of, blocks, table.lists().runs);
     } else {
       check_buffer<Buffer>();
       check_same_element<T, buffer_element_t<std::remove_reference_t<Buffer>>>();

@@ -42,8 +42,8 @@ class gather_calls {
       const cut c = cut_output<T>(kind, out, from.size(), table);
       check_own_block(kind, from, c, calls().rank());
       return collective::all_gather<transport_type>(
-          enter<T>(kind, from.size(), c.elements * sizeof(T), -1, options_of(options...)),
-          cut_evenly(from.data(), from.size(), 1).where, c.where, table);
+          enter<T>(kind, from.size(), c.elements * sizeof(T), -1, options_of(options...)), one_block(from), c.where,
+          table);
     });
   }
   /// One value in, the values of all ranks out.
@@ -73,11 +73,11 @@ class gather_calls {
       calls().check_count(kind, "in", from.size(),
                           static_cast<std::size_t>(all[static_cast<std::size_t>(calls().rank())]), "counts[rank()]");
       collective::block_table table;
-      const cut c = cut_by_counts(calls(), kind, "out", "counts", to.data(), to.size(), all, table.offsets);
+      const cut c = cut_by_counts(calls(), kind, "out", "counts", to.data(), to.size(), all, table.lists().offsets);
       check_own_block(kind, from, c, calls().rank());
       return collective::all_gather<transport_type>(
-          enter<T>(kind, c.elements, c.elements * sizeof(T), -1, options_of(options...)),
-          cut_evenly(from.data(), from.size(), 1).where, c.where, table);
+          enter<T>(kind, c.elements, c.elements * sizeof(T), -1, options_of(options...)), one_block(from), c.where,
+          table);
     });
   }
   /// The same where only the senders know their counts.
@@ -126,8 +126,8 @@ class gather_calls {
       }
       const std::size_t bytes = from.size_bytes();
       return collective::gather<transport_type>(
-          enter<T>(kind, from.size(), bytes, to_rank.rank, options_of(options...)),
-          cut_evenly(from.data(), from.size(), 1).where, c.where, bytes, table);
+          enter<T>(kind, from.size(), bytes, to_rank.rank, options_of(options...)), one_block(from), c.where, bytes,
+          table);
     });
   }
   /// One value in; on the root the values of all ranks, elsewhere an empty vector.
@@ -166,11 +166,11 @@ class gather_calls {
             read_counts(calls(), kind, "counts", counts, sizeof(T));
         calls().check_count(kind, "in", from.size(),
                             static_cast<std::size_t>(all[static_cast<std::size_t>(calls().rank())]), "counts[rank()]");
-        c = cut_by_counts(calls(), kind, "out", "counts", to.data(), to.size(), all, table.offsets);
+        c = cut_by_counts(calls(), kind, "out", "counts", to.data(), to.size(), all, table.lists().offsets);
         check_own_block(kind, from, c, to_rank.rank);
       }
       return collective::gather<transport_type>(enter<T>(kind, 0, 0, to_rank.rank, options_of(options...)),
-                                                cut_evenly(from.data(), from.size(), 1).where, c.where, 0, table);
+                                                one_block(from), c.where, 0, table);
     });
   }
   /// The same where only the senders know their counts: on the root the blocks of all ranks, elsewhere none.
@@ -215,8 +215,8 @@ class gather_calls {
       const cut c = here ? cut_input<T, In>(kind, in, to.size(), table, "out") : cut{};
       const std::size_t bytes = to.size_bytes();
       return collective::scatter<transport_type>(
-          enter<T>(kind, to.size(), bytes, from_rank.rank, options_of(options...)), c.where,
-          cut_evenly(to.data(), to.size(), 1).where, bytes, table);
+          enter<T>(kind, to.size(), bytes, from_rank.rank, options_of(options...)), c.where, one_block(to), bytes,
+          table);
     });
   }
   template <range_like In, range_like Out, std::integral Rank, class... Options>
@@ -263,10 +263,10 @@ class gather_calls {
             read_counts(calls(), kind, "counts", counts, sizeof(T));
         calls().check_count(kind, "out", to.size(),
                             static_cast<std::size_t>(all[static_cast<std::size_t>(calls().rank())]), "counts[rank()]");
-        c = cut_by_counts(calls(), kind, "in", "counts", from.data(), from.size(), all, table.offsets);
+        c = cut_by_counts(calls(), kind, "in", "counts", from.data(), from.size(), all, table.lists().offsets);
       }
       return collective::scatter<transport_type>(enter<T>(kind, 0, 0, from_rank.rank, options_of(options...)), c.where,
-                                                 cut_evenly(to.data(), to.size(), 1).where, 0, table);
+                                                 one_block(to), 0, table);
     });
   }
   /// The same where only the root knows the counts: each rank gets its block in a vector.
@@ -359,7 +359,7 @@ class gather_calls {
   [[nodiscard]] cut cut_blocks(operation_kind kind, const char* buffer, Blocks& blocks, std::size_t block,
                                collective::block_table& table, const char* other) const {
     if constexpr (buffer_list<Blocks>) {
-      const cut c = cut_list(calls(), kind, buffer, blocks, table.runs);
+      const cut c = cut_list(calls(), kind, buffer, blocks, table.lists().runs);
       if (!c.even || c.block != block) {
         calls().refuse(kind, std::string{"the buffers of "} + buffer + " do not all have the " + std::to_string(block) +
                                  " elements of " + other + ": use the form in _v for blocks of different sizes");
