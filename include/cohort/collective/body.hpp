@@ -98,6 +98,7 @@ struct whole_vector {
   std::size_t count;
   std::size_t element_bytes;
   const std::byte* elsewhere = nullptr;  ///< this rank's operand, if it is not there yet
+  bool lasting = true;                   ///< else `data` is of no use in the end
   [[nodiscard]] layout cut(int blocks) const noexcept { return layout::even(data, count, element_bytes, blocks); }
 };
 

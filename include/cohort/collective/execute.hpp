@@ -18,6 +18,7 @@ struct own_operand {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   std::size_t bytes = 0;
+  bool lasting = true;  ///< what nothing was combined with is wanted at `to` in the end
 };
 
 /// Carries out one rank's part of a collective. One without elements sends its messages all the same, empty: a rank
@@ -31,7 +32,7 @@ template <class Channel, schedule Schedule>
 task<> execute(const Channel& ch, Schedule steps, layouts where, const cohort::detail::reducer* op,
                own_operand own = {}) {
   detail::round_plan plan(where, op);
-  if (own.from != nullptr) plan.begin_with(own.to, own.from, own.bytes);
+  if (own.from != nullptr) plan.begin_with(own.to, own.from, own.bytes, own.lasting);
   for (int k = 0; k < steps.rounds(); ++k) {
     plan.clear();
     steps.round(k, plan);
@@ -55,7 +56,7 @@ task<> execute_in_place(const Channel& ch, const Schedule& steps, Vector&& v, co
   layouts where;
   where.out = v.cut(steps.blocks());
   if constexpr (requires { v.elsewhere; }) {
-    return execute(ch, steps, where, op, {v.data, v.elsewhere, v.count * v.element_bytes});
+    return execute(ch, steps, where, op, {v.data, v.elsewhere, v.count * v.element_bytes, v.lasting});
   } else {
     return execute(ch, steps, where, op);
   }

@@ -39,8 +39,11 @@ class round_plan {
 
   /// The rank's own operand, which is still elsewhere.
   ///
+  /// `lasting`: as of put_off_copies
   /// Needs: nobody writes to `from` before `finish`, and it does not overlap with any buffer
-  void begin_with(std::byte* to, const std::byte* from, std::size_t bytes) { put_off_.add(to, from, bytes, true); }
+  void begin_with(std::byte* to, const std::byte* from, std::size_t bytes, bool lasting) {
+    put_off_.add(to, from, bytes, lasting);
+  }
 
   void clear() noexcept {
     transfers_.clear();

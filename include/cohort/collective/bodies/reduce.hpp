@@ -54,7 +54,8 @@ task<> reduce_in_copy(const Channel& ch, const std::byte* in, std::byte* out, st
   call& c = ch.current();
   const cohort::detail::borrowed_buffer scratch(c.engine().scratch(), out == nullptr ? count * op.element_bytes : 0);
   std::byte* const total = out != nullptr ? out : scratch.data();
-  const whole_vector v{total, count, op.element_bytes, contribute_late(op, in, total, count, ch.size())};
+  const std::byte* const elsewhere = contribute_late(op, in, total, count, ch.size());
+  const whole_vector v{total, count, op.element_bytes, elsewhere, out != nullptr};
   co_await reduce_by(ch, how, c.signature().root, v, op, finished);
 }
 
