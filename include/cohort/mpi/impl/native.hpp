@@ -142,6 +142,7 @@ COHORT_DECL MPI_Comm mpi_endpoint::comm_to_start_on(const group& g) {
   if (!issued_.empty() || !transfers_.empty() || !outgoing_.empty() || !matcher_.nothing_early()) return MPI_COMM_NULL;
   const auto line = natives_.find(g.context());
   if (line == natives_.end() || line->second.first != nullptr) return MPI_COMM_NULL;
+  if (line->second.comm == MPI_COMM_NULL) return MPI_COMM_NULL;
   starting_ = &line->second;
   ++starting_->begun;
   return starting_->comm;
