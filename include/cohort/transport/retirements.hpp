@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace cohort::transport {
@@ -21,9 +20,10 @@ class retirements {
     std::vector<int>& ranks = of_[context];
     if (std::find(ranks.begin(), ranks.end(), world_rank) == ranks.end()) ranks.push_back(world_rank);
   }
-  void note_own(std::uint64_t context) {
+  /// `failed`: then the others learn why, which is not that it is gone.
+  void note_own(std::uint64_t context, bool failed) {
     of_.erase(context);
-    if (!own_.insert(context).second) return;
+    if (!own_.emplace(context, failed).second) return;
     in_order_.push_back(context);
     if (in_order_.size() <= most) return;
     own_.erase(in_order_.front());
@@ -31,6 +31,8 @@ class retirements {
   }
 
   [[nodiscard]] bool own(std::uint64_t context) const { return own_.contains(context); }
+  /// Needs: `own`
+  [[nodiscard]] bool had_failed(std::uint64_t context) const { return own_.at(context); }
   [[nodiscard]] bool has(std::uint64_t context, int world_rank) const {
     if (of_.empty()) return false;
     const auto at = of_.find(context);
@@ -41,7 +43,7 @@ class retirements {
   static constexpr std::size_t most = 4096;
 
   std::unordered_map<std::uint64_t, std::vector<int>> of_{};
-  std::unordered_set<std::uint64_t> own_{};
+  std::unordered_map<std::uint64_t, bool> own_{};
   std::deque<std::uint64_t> in_order_{};  // the same, the oldest first
 };
 

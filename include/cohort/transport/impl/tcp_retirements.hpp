@@ -16,7 +16,7 @@ namespace cohort::transport {
 
 inline void tcp_transport::retire(const group& g) noexcept {
   try {
-    retirements_.note_own(g.context());
+    retirements_.note_own(g.context(), g.failure() != nullptr);
     if (left_ || g.failure()) return;
     for (const int member : g.members()) {
       if (member != rank()) tell_retired(member, g.context());
@@ -43,7 +43,7 @@ inline bool tcp_transport::comes_too_late(peer_connection& c, std::uint64_t cont
   if (matcher_.nothing_early() || !retirements_.own(context)) return false;
   c.forget(context);
   matcher_.forget(context, [](const early_message&) {});
-  tell_retired(c.peer(), context);
+  if (!retirements_.had_failed(context)) tell_retired(c.peer(), context);
   return true;
 }
 
