@@ -33,6 +33,7 @@ inline task<> drops_once_some_have_begun(world_type& group) {
   if (group.rank() == 0) {
     [[maybe_unused]] auto op = group.all_reduce(v, cohort::sum{});
     MPI_Barrier(MPI_COMM_WORLD);  // within which the operation does not go on
+    // Until the others have begun, which nothing here would tell.
     std::this_thread::sleep_for(std::chrono::milliseconds{20});
     co_return;
   }
@@ -69,7 +70,8 @@ inline task<> worlds_after_a_drop(world_type world) {
   co_await sums;
 }
 
-/// One rank leaves a world when the others do not wait for it any more, and says so when they may have made the next.
+/// One rank leaves a world when the others, who wait a second, do not wait for it any more, and says so when they may have made
+/// the next.
 inline task<> worlds_after_one_left_late(world_type world) {
   if (world.size() < 2) co_return;
   {

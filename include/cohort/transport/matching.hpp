@@ -190,6 +190,12 @@ struct disagreement {
   return describe_disagreement(g.rank_of(mine), my_call, g.rank_of(theirs), their_call);
 }
 
+/// Who sends nothing there any more, and takes nothing: a rank of the world, or with -1 every other member.
+[[nodiscard]] inline std::string describe_departure(const group& g, int rank, bool from_world) {
+  return (rank < 0 ? "every other rank" : "rank " + std::to_string(g.rank_of(rank))) +
+         (from_world ? " has left the world" : " has left '" + g.name() + "'");
+}
+
 [[nodiscard]] inline std::optional<disagreement> check_delivery(const group& g, const envelope& message,
                                                                 const request& receive) {
   if (!message.tagged) {

@@ -206,7 +206,6 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   [[nodiscard]] bool is_refused(const request& r) const;
   void refuse_retired(const request& r);
   [[nodiscard]] bool others_retired(const group& g) const;
-  [[nodiscard]] static std::string retired_text(const group& g, int world_rank);
   inline bool on_notice(peer_connection& c, std::span<const std::byte> what) override;
 
   inline void on_message(peer_connection& c, const envelope& header) override;

@@ -56,9 +56,7 @@ COHORT_DECL void mpi_endpoint::on_retired(int source, const mpi_packet& p, const
                   }) ||
       (links_.to(source).memory != nullptr && links_.to(source).connection->awaits_grant(p.context, false));
   if (any_source || long_send || matcher_.awaits(p.context, source, true)) {
-    report_mismatch(*g, -1, source, errc::peer_lost,
-                    "rank " + std::to_string(g->rank_of(source)) +
-                        (p.context == 0 ? " has left the world" : " has left '" + g->name() + "'"));
+    report_mismatch(*g, -1, source, errc::peer_lost, describe_departure(*g, source, p.context == 0));
   }
 }
 

@@ -50,9 +50,7 @@ COHORT_DECL bool mpi_endpoint::others_retired(const group& g) const {
 
 COHORT_DECL void mpi_endpoint::refuse_departed(const request& r) {
   const group& g = r.owner->owner->home();
-  const std::string where = g.context() == 0 ? " has left the world" : " has left '" + g.name() + "'";
-  const std::string who = r.peer < 0 ? "every other rank" : "rank " + std::to_string(g.rank_of(r.peer));
-  refuse(r, r.peer, errc::peer_lost, who + where);
+  refuse(r, r.peer, errc::peer_lost, describe_departure(g, r.peer, g.context() == 0));
 }
 
 // --- sending -----------------------------------------------------------------------------------------------

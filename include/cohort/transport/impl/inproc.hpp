@@ -288,7 +288,7 @@ COHORT_DECL void inproc_endpoint::group_removed(group& g) {
   f.culprit = rank();
   f.reporter = rank();
   f.context = g.context();
-  f.text = "rank " + std::to_string(g.rank()) + " has left " + (g.context() == 0 ? "the world" : "'" + g.name() + "'");
+  f.text = describe_departure(g, rank(), g.context() == 0);
   hub_->spread(std::move(f));
 }
 
@@ -398,8 +398,7 @@ COHORT_DECL bool inproc_hub::others_away(const group& g) const {
 /// Needs: those ranks are away; -1 for all but one
 COHORT_DECL std::string inproc_hub::away_text(int rank, const group& g) const {
   const bool world = g.context() == 0 || (rank >= 0 && standings_[static_cast<std::size_t>(rank)].left);
-  return (rank < 0 ? "every other rank" : "rank " + std::to_string(g.rank_of(rank))) +
-         (world ? " has left the world" : " has left '" + g.name() + "'");
+  return describe_departure(g, rank, world);
 }
 
 COHORT_DECL void inproc_hub::spread(fault f) {

@@ -375,8 +375,7 @@ inline void tcp_transport::check_departed(int rank_of_peer) {
   const std::vector<group*> all = groups();
   for (group* const g : all) {
     if (g->failure() || g->rank_of(rank_of_peer) < 0 || !needs(*g, rank_of_peer)) continue;
-    report_mismatch(*g, -1, rank_of_peer, errc::peer_lost,
-                    "rank " + std::to_string(g->rank_of(rank_of_peer)) + " has left the world");
+    report_mismatch(*g, -1, rank_of_peer, errc::peer_lost, describe_departure(*g, rank_of_peer, true));
   }
 }
 

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <exception>
 #include <span>
-#include <string>
 
 namespace cohort::transport {
 
@@ -56,7 +55,7 @@ inline bool tcp_transport::on_notice(peer_connection& c, std::span<const std::by
   if (g == nullptr || g->failure()) return true;
   const bool any_source = others_retired(*g) && matcher_.awaits(context, -1, true);
   if (any_source || matcher_.awaits(context, c.peer(), true) || c.awaits_grant(context, true)) {
-    report_mismatch(*g, -1, c.peer(), errc::peer_lost, retired_text(*g, c.peer()));
+    report_mismatch(*g, -1, c.peer(), errc::peer_lost, describe_departure(*g, c.peer(), false));
   }
   return true;
 }
@@ -68,18 +67,13 @@ inline bool tcp_transport::is_refused(const request& r) const {
 }
 
 inline void tcp_transport::refuse_retired(const request& r) {
-  refuse(r, r.peer, errc::peer_lost, retired_text(r.owner->owner->home(), r.peer));
+  refuse(r, r.peer, errc::peer_lost, describe_departure(r.owner->owner->home(), r.peer, false));
 }
 
 inline bool tcp_transport::others_retired(const group& g) const {
   return g.size() > 1 && std::all_of(g.members().begin(), g.members().end(), [&](int member) {
            return member == rank() || retirements_.has(g.context(), member);
          });
-}
-
-inline std::string tcp_transport::retired_text(const group& g, int world_rank) {
-  const std::string who = world_rank < 0 ? "every other rank" : "rank " + std::to_string(g.rank_of(world_rank));
-  return who + " has left '" + g.name() + "'";
 }
 
 }  // namespace cohort::transport
