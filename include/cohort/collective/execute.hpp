@@ -43,7 +43,7 @@ task<> execute(const Channel& ch, Schedule steps, layouts where, const cohort::d
     transport::transfer_scope scope(ch.current());
     plan.start(ch, scope, ch.transport().scratch());
     co_await scope.done();
-    plan.combine();
+    plan.end();
   }
   plan.finish();
 }

@@ -31,8 +31,8 @@ template <class Transport>
 concept tells_of_pieces = Transport::tells_of_pieces;
 
 /// What each round does on this rank. Local actions take place while it is being filled. But a long copy of the input waits: in a
-/// round that only sends until the sends are under way, as others wait for those; in one that combines what arrives with it, for
-/// that, which reads it from the input.
+/// round that only sends until the sends are under way, as others wait for those, or have left, where this rank writes
+/// them; in one that combines what arrives with it, for that, which reads it from the input.
 class round_plan {
  public:
   round_plan(const layouts& where, const reducer* op) noexcept : where_(&where), op_(op) {}
@@ -144,7 +144,8 @@ class round_plan {
     }
     scope.hold(requests_.data(), requests_.size());
     for (std::size_t i = 0; i < requests_.size(); ++i) scope.start(ch.transport(), i);
-    if (sends_alone) make_copies();
+    copies_last_ = sends_alone && writes_some(ch);
+    if (sends_alone && !copies_last_) make_copies();
   }
 
   /// Makes what of this round's copies was put off and has not been needed. A round without transfers is not started, and
@@ -156,9 +157,10 @@ class round_plan {
   /// After the last round.
   void finish() { put_off_.make_lasting(); }
 
-  /// Combines what has arrived and was not combined on its way.
-  void combine() {
+  /// All transfers are complete: combines what has arrived and was not combined on its way.
+  void end() {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    if (std::exchange(copies_last_, false)) make_copies();
     for (const transfer& t : transfers_) {
       if (t.what != kind::receive_reduce || t.streams) continue;
       const std::byte* arrived = staging_.data() + t.staged;
@@ -216,6 +218,17 @@ class round_plan {
     const transport::piece in = where_->in.together(0, where_->in.blocks());
     const transport::piece out = where_->out.together(0, where_->out.blocks());
     return in.data != nullptr && out.data != nullptr && !overlap(in, out);
+  }
+  /// Whether some of what is sent is written by this rank while it waits, and not taken by its receiver.
+  template <class Channel>
+  [[nodiscard]] bool writes_some(const Channel& ch) const {
+    if constexpr (requires { ch.transport().writes_to(0); }) {
+      return std::any_of(transfers_.begin(), transfers_.end(), [&ch](const transfer& t) {
+        return t.what == kind::send && ch.transport().writes_to(ch.world_rank(t.peer));
+      });
+    } else {
+      return false;
+    }
   }
   /// Whether this round may combine what its copies are of, or a later one.
   [[nodiscard]] bool copies_may_wait() const {
@@ -340,6 +353,7 @@ class round_plan {
   std::exception_ptr failure_{};
   put_off_copies put_off_{};
   short_vector<transport::piece> copied_{};  // in this round, and put off
+  bool copies_last_ = false;                 // until the sends have left
   cohort::detail::borrowed_buffer staging_{};
 };
 

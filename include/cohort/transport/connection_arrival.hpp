@@ -26,20 +26,28 @@ inline void take_message(engine& e, matcher& posted, peer_connection& c, const e
   auto early = std::make_unique<early_message>();
   early->header = header;
   early->origin = &c;
-  early->payload = e.scratch().take(static_cast<std::size_t>(header.bytes));
+  early->along = static_cast<std::size_t>(header.bytes);
+  early->payload = e.scratch().take(early->along);
   c.land_in(keep_early(e, posted, std::move(early)));
 }
 
-/// It waits at its sender to be asked for.
+/// It waits at its sender to be asked for, but for the bytes that come along.
 inline void take_announced(engine& e, matcher& posted, peer_connection& c, const envelope& header,
                            std::uint64_t ticket) {
-  if (request* const receive = match_arrival(e, posted, header); receive != nullptr) return c.grant(*receive, ticket);
+  const std::size_t along = c.comes_along(ticket);
+  if (request* const receive = match_arrival(e, posted, header); receive != nullptr) {
+    if (along > 0) c.land_in(*receive);
+    return c.grant(*receive, ticket);
+  }
   if (const group* const g = e.find(header.context); g != nullptr && g->failure()) return;
   auto early = std::make_unique<early_message>();
   early->header = header;
   early->origin = &c;
   early->ticket = ticket;
-  keep_early(e, posted, std::move(early));
+  early->along = along;
+  if (along > 0) early->payload = e.scratch().take(along);
+  early_message& kept = keep_early(e, posted, std::move(early));
+  if (along > 0) c.land_in(kept);
 }
 
 /// The bytes of an early message have been used: their space belongs to the sender again.
@@ -54,15 +62,18 @@ inline void use_up(engine& e, early_message& early) {
 /// Needs: the two agree; `early->origin` is a connection, or null and all of it is here
 inline void take_early(engine& e, request& receive, std::unique_ptr<early_message> early) {
   peer_connection* const from = static_cast<peer_connection*>(early->origin);
+  const std::uint64_t ticket = early->ticket;
+  const bool still_comes = early->arrived < early->along;
   receive.header = early->header;
-  if (early->ticket != 0) return from->grant(receive, early->ticket);
-  if (early->arrived < early->header.bytes) {
+  if (still_comes) {
     from->claim(*early, receive);
-    return e.scratch().give_back(std::move(early->payload));
+    e.scratch().give_back(std::move(early->payload));
+  } else if (ticket == 0 || early->along > 0) {
+    scatter_into(receive, 0, early->payload.data(), early->arrived);
+    use_up(e, *early);
   }
-  scatter_into(receive, 0, early->payload.data(), early->arrived);
-  use_up(e, *early);
-  e.complete(receive);
+  if (ticket != 0) return from->grant(receive, ticket);
+  if (!still_comes) e.complete(receive);
 }
 
 /// The same without a request, if the message is what is expected, has room, and is here with all its bytes.
@@ -78,10 +89,12 @@ inline void take_early(engine& e, request& receive, std::unique_ptr<early_messag
   return true;
 }
 
-/// Nobody has asked for it, and nobody will: its space belongs to the sender again.
+/// Nobody has asked for it, and nobody will: its space belongs to the sender again, once all that comes of it is here.
 inline void drop_early(const early_message& m) {
   auto* const from = static_cast<peer_connection*>(m.origin);
-  if (from != nullptr && from->open() && m.ticket == 0 && m.arrived == m.header.bytes) from->return_credit(m.arrived);
+  if (from == nullptr || !from->open()) return;
+  if (m.arrived < m.along) return from->forget(m);
+  if (m.ticket == 0 || m.along > 0) from->return_credit(m.arrived);
 }
 
 }  // namespace cohort::transport

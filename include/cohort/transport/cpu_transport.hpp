@@ -16,6 +16,8 @@ class cpu_transport : public sharing_engine {
 
   /// Starts a transfer; it is complete when `engine::complete` was called for it.
   virtual void start(request& r) = 0;
+  /// Whether what is sent to that rank goes through a socket: this rank writes it, while it waits.
+  [[nodiscard]] virtual bool writes_to(int to) const = 0;
   /// Waits until every rank has left: what this rank sent has been used by then. False when the deadline came first.
   virtual bool wait_until_all_left(clock::time_point deadline) = 0;
 };

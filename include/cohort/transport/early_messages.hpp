@@ -23,9 +23,10 @@ struct early_message : detail::pooled_frame {
   early_message* next = nullptr;
   envelope header{};
   detail::byte_buffer payload{};  ///< the bytes, when they came along
-  std::size_t arrived = 0;        ///< how many of them are here
+  std::size_t along = 0;          ///< how many come with the header: all, or those in front
+  std::size_t arrived = 0;        ///< how many of these are here
   request* sender = nullptr;      ///< in this process: the send that waits to be matched
-  void* origin = nullptr;         ///< elsewhere: the connection to ask for the bytes
+  void* origin = nullptr;         ///< elsewhere: the connection to ask for the (other) bytes
   std::uint64_t ticket = 0;       ///< and their number there
 };
 

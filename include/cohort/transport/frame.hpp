@@ -14,9 +14,9 @@ namespace cohort::transport {
 
 enum class frame_kind : std::uint8_t {
   message = 1,   ///< header and payload at once
-  announce = 2,  ///< a long message waits at the sender under `ticket`
+  announce = 2,  ///< a long message waits at the sender under `ticket`; its first bytes may follow
   grant = 3,     ///< its receive is posted: send it
-  data = 4,      ///< the payload that was announced under `ticket`, or the next part of it (impl/peer_parts.hpp)
+  data = 4,      ///< the payload that was announced under `ticket`, or the next part of it
   credit = 5,    ///< `bytes` of early-message space are free again
   goodbye = 6,   ///< the sender has left the world: it sends nothing more, and receives nothing
   offer = 7,     ///< as announce; `places` addresses and sizes follow, where the receiver may read it itself

@@ -143,7 +143,11 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// A receive has taken an early message whose bytes are still arriving: those that have come are copied, and the others go
   /// to their place directly. The message is not used any more.
   void claim(const early_message& message, request& receive);
-  /// Its early messages are about to be discarded: the rest of one that is arriving is read and forgotten.
+  /// An early message is about to be discarded: if it is arriving, the rest of it is read and forgotten.
+  void forget(const early_message& message) noexcept {
+    if (early_ == &message) early_ = nullptr;
+  }
+  /// The same of all of them.
   void forget(std::uint64_t context) noexcept {
     if (early_ != nullptr && early_->header.context == context) early_ = nullptr;
     std::erase_if(offered_, [context](const offered& o) { return o.header.context == context && !o.comes_in_vain(); });
@@ -151,7 +155,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// An early message was consumed: its space belongs to the sender again.
   void return_credit(std::size_t bytes);
 
-  // What on_message answers with.
+  /// How many bytes come with this announcement: none, or as many as may come unasked. Who sends them need not stop for the
+  /// answer.
+  [[nodiscard]] std::size_t comes_along(std::uint64_t ticket) const noexcept {
+    return (ticket & begun_ticket) != 0 ? stream_->eager_limit() : 0;
+  }
+
+  // What on_message answers with, and on_announce for what comes along.
   void land_in(request& receive) noexcept { target_ = &receive; }
   void land_in(early_message& message) noexcept { early_ = &message; }
 
@@ -182,6 +192,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   static constexpr std::uint64_t striped_ticket = std::uint64_t{1} << 63;
   /// In the ticket of a message of which both ends may move what is left: impl/peer_parts.hpp.
   static constexpr std::uint64_t shared_ticket = std::uint64_t{1} << 62;
+  /// In the ticket of a message whose first bytes come with its announcement.
+  static constexpr std::uint64_t begun_ticket = std::uint64_t{1} << 61;
   static constexpr std::size_t shortest_part = std::size_t{16} << 10;
   static constexpr std::size_t most_places = 64;
   /// Longer ones are copied once where the other end's core is not its own.
@@ -195,7 +207,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     short_bytes own{};          // a payload of the connection's own, or of an operation that is gone
     std::size_t sent = 0;       // of header and payload together; in parts, of the payload
     std::size_t total = frame::size;
-    bool in_parts = false;  // each with a header of its own; or, where there are places to write them to, without
+    std::size_t gone_before = 0;  // bytes of the source that went with its announcement
+    bool begins = false;          // only the first bytes of the source
+    bool in_parts = false;        // each with a header of its own; or, where there are places to write them to, without
     places into{};
   };
 
@@ -236,6 +250,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] bool continues_burst(std::size_t bytes) noexcept;
   [[nodiscard]] std::size_t write_first(frame& f, const piece& payload, boost::system::error_code& failure);
   void send_at_once(request& r, frame f);
+  void announce(request& r);
+  void send_asked(request& r);
   void enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket);
   void gather(const outgoing& o);
   void forget_sent();
@@ -333,6 +349,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   std::vector<offered> offered_{};  // theirs, where their data lie
   std::uint64_t cursors_used_ = 0;  // a bit for each that a message of ours has
   std::size_t awaiting_ = 0;        // of `offered_`, those that a receive awaits in parts or shares
+  bool payload_goes_on_ = false;    // what is coming are the first bytes of an announced message
   std::uint64_t part_of_ = 0;       // the ticket of the part that is coming; 0: it is none
   std::chrono::steady_clock::time_point last_news_{};
   std::chrono::steady_clock::time_point last_whole_{};  // when all parts of one had come

@@ -89,6 +89,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   inline bool wait_until_all_left(clock::time_point deadline) override;
 
   inline void start(request& r) override;
+  [[nodiscard]] inline bool writes_to(int to) const override;
 
   inline void withdraw(request& r) override;
   inline std::shared_ptr<const fault> report(fault f, const group& where) override;

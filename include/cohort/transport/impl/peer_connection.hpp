@@ -41,9 +41,45 @@ inline void peer_connection::send(request& r) {
   if (goes_over_stripes(bytes)) r.ticket |= striped_ticket;
   const bool offers = stream_->same_host() && bytes > 0 && r.piece_count <= most_places;
   if (offers && take_cursor(r)) r.ticket |= shared_ticket;
+  if (!offers) return announce(r);
   announced_.emplace_back(r.ticket, &r);
-  if (offers) return offer(r);
-  enqueue_frame(frame_kind::announce, r.header, r.ticket);
+  offer(r);
+}
+
+/// Sends its first bytes along where these may come unasked.
+inline void peer_connection::announce(request& r) {
+  const std::size_t first = stream_->eager_limit();
+  const bool begins =
+      r.header.bytes > first && credit_ >= cost_of(first) && (r.ticket & striped_ticket) == 0 && !stream_->same_host();
+  if (begins) r.ticket |= begun_ticket;
+  announced_.emplace_back(r.ticket, &r);
+  if (!begins) return enqueue_frame(frame_kind::announce, r.header, r.ticket);
+  credit_ -= cost_of(first);
+  frame f;
+  f.kind = frame_kind::announce;
+  f.ticket = r.ticket;
+  f.header = r.header;
+  outgoing o;
+  o.header = f.encode();
+  o.source = &r;
+  o.total = frame::size + first;
+  o.begins = true;
+  enqueue(std::move(o));
+}
+
+/// It has been asked for: what has not gone before.
+inline void peer_connection::send_asked(request& r) {
+  frame f;
+  f.kind = frame_kind::data;
+  f.ticket = r.ticket;
+  f.header = r.header;
+  outgoing o;
+  o.gone_before = comes_along(r.ticket);
+  f.header.bytes -= o.gone_before;
+  o.header = f.encode();
+  o.source = &r;
+  o.total = frame::size + static_cast<std::size_t>(f.header.bytes);
+  enqueue(std::move(o));
 }
 
 /// Whether the message that leaves now, with nothing in front of it, is part of a burst.
@@ -136,17 +172,21 @@ inline void peer_connection::offer(request& r) {
 
 inline void peer_connection::gather(const outgoing& o) {
   std::size_t skip = o.sent;
+  std::size_t left = o.total - o.sent;
   const auto add = [&](const void* data, std::size_t bytes) {
     if (skip >= bytes) {
       skip -= bytes;
       return;
     }
+    const std::size_t part = std::min(bytes - skip, left);
     // A send never writes through its pieces.
-    out_pieces_.push_back({static_cast<std::byte*>(const_cast<void*>(data)) + skip, bytes - skip});
+    if (part > 0) out_pieces_.push_back({static_cast<std::byte*>(const_cast<void*>(data)) + skip, part});
+    left -= part;
     skip = 0;
   };
   add(o.header.data(), o.header.size());
   if (o.source != nullptr) {
+    skip += o.gone_before;
     for (std::size_t i = 0; i < o.source->piece_count; ++i) add(o.source->pieces[i].data, o.source->pieces[i].bytes);
   } else if (!o.own.empty()) {
     add(o.own.data(), o.own.size());
@@ -184,7 +224,7 @@ inline bool peer_connection::try_write() {
       o.sent += part;
       sent -= part;
       if (o.sent < o.total) break;
-      request* const done = o.source;
+      request* const done = o.begins ? nullptr : o.source;
       ++head_;
       if (done != nullptr) {
         done->place = nullptr;
@@ -232,11 +272,8 @@ inline void peer_connection::withdraw(request& r) {
       outgoing& o = queue_[i];
       if (o.source != &r) continue;
       // The frame must stay whole for those behind it: its bytes outlive the caller's buffer in a copy.
-      o.own.resize(static_cast<std::size_t>(r.header.bytes));
-      std::size_t offset = 0;
-      for (std::size_t k = 0; k < r.piece_count; ++k) {
-        if (r.pieces[k].bytes > 0) std::memcpy(o.own.data() + offset, r.pieces[k].data, r.pieces[k].bytes);
-        offset += r.pieces[k].bytes;
+      for (const piece& p : range_of({r.pieces, r.piece_count}, o.gone_before, o.total - frame::size)) {
+        o.own.insert(o.own.end(), p.data, p.data + p.bytes);
       }
       o.source = nullptr;
     }

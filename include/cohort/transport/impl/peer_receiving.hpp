@@ -254,6 +254,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
   early_ = nullptr;
   payload_done_ = 0;
   payload_is_early_ = false;
+  payload_goes_on_ = false;
   switch (f.kind) {
     case frame_kind::message:
       if (f.header.bytes > stream_->eager_limit()) {
@@ -264,7 +265,15 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       owner_->on_message(*this, f.header);
       if (payload_left_ == 0 && open()) finish_payload();
       return open();
-    case frame_kind::announce: owner_->on_announce(*this, f.header, f.ticket); return open();
+    case frame_kind::announce:
+      payload_left_ = comes_along(f.ticket);
+      if (payload_left_ > 0 && (stream_->same_host() || f.header.bytes <= payload_left_)) {
+        return lose(error_of(boost::system::errc::message_size),
+                    "reading the first bytes of a message that has no others");
+      }
+      payload_is_early_ = payload_goes_on_ = payload_left_ > 0;
+      owner_->on_announce(*this, f.header, f.ticket);
+      return open();
     case frame_kind::offer:
       if (!stream_->same_host()) {
         return lose(error_of(boost::system::errc::invalid_argument),
@@ -320,15 +329,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
         stripes_->send(r, f.ticket, f.header.bytes);
         return open();
       }
-      frame reply;
-      reply.kind = frame_kind::data;
-      reply.ticket = f.ticket;
-      reply.header = r.header;
-      outgoing o;
-      o.header = reply.encode();
-      o.source = &r;
-      o.total = frame::size + r.header.bytes;
-      enqueue(std::move(o));
+      send_asked(r);
       return open();
     }
     case frame_kind::data: {
@@ -338,7 +339,8 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       if (at != granted_.end()) {
         target_ = at->second;
         granted_.erase(at);
-        if (target_ != nullptr && f.header.bytes != target_->header.bytes) {
+        payload_done_ = comes_along(f.ticket);
+        if (target_ != nullptr && f.header.bytes + payload_done_ != target_->header.bytes) {
           return lose(error_of(boost::system::errc::message_size), "reading data of another length than announced");
         }
       }
@@ -397,7 +399,7 @@ inline void peer_connection::finish_payload() {
   // What stays in the list of early messages keeps its share of the window until it is asked for.
   const bool consumed = receive != nullptr || early == nullptr;
   if (payload_is_early_ && consumed) return_credit(bytes);
-  if (receive != nullptr && open()) {
+  if (receive != nullptr && !payload_goes_on_ && open()) {
     receive->place = nullptr;
     owner_->on_received(*this, *receive);
   }

@@ -147,6 +147,7 @@ inline void tcp_transport::start_receive(request& receive) {
   std::unique_ptr<early_message> early = matcher_.take_early(receive);
   if (early == nullptr) return start_posted(receive);
   if (auto wrong = accept_delivery(receive.owner->owner->home(), early->header, receive)) {
+    drop_early(*early);
     return refuse(receive, early->header.source, wrong->code, std::move(wrong->text));
   }
   if (request* const send = early->sender; send != nullptr) {

@@ -66,6 +66,10 @@ inline void tcp_transport::agree_on_neighbours(const std::vector<std::vector<int
   for (group* const g : groups()) place(*g);
 }
 
+inline bool tcp_transport::writes_to(int to) const {
+  return to != rank() && !(neighbours_ && neighbours_->shares(rank(), to));
+}
+
 inline void tcp_transport::watch_mail() {
   detail::when_readable(*mail_, [this, alive = alive_](const boost::system::error_code& failure) {
     if (!*alive || failure) return;
