@@ -158,8 +158,9 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, con
   const std::size_t bytes = count * op.element_bytes;
   if (!may_be_at_once(t, bytes)) return false;
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
-  if (!tiny && bytes > whole_elements(t.home->window->slot_bytes(), op.element_bytes)) return false;
-  operands sources(t.home->size());
+  const int p = t.home->size();
+  if (!tiny && bytes > scan_chunk(bytes, t.home->window->slot_bytes(), p, op.element_bytes)) return false;
+  operands sources(p);
   step_at_once now(t);
   if (!now.begin(tiny)) return false;
   const transport::window_step& step = now.step();
@@ -171,7 +172,9 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, con
     for (int k = r - 1; k >= 0; --k) {
       if (!now.raised_by(k)) return false;
     }
-    sources.set(memory);
+    // What this rank has itself it need not read where others do.
+    const std::byte* const own = tiny || op.prepare != nullptr ? memory(r) : in;
+    sources.set([&](int k) { return k == r ? own : memory(k); });
     sources.fold(op, r + 1, out, bytes);
     conclude(op, out, count, r + 1);
   } catch (...) {

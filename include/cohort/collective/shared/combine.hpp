@@ -65,6 +65,12 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
   co_return true;
 }
 
+/// Bytes of a scan that are combined in one step: at least one element, if the window has room for it.
+[[nodiscard]] inline std::size_t scan_chunk(std::size_t bytes, std::size_t capacity, int ranks,
+                                            std::size_t element_bytes) noexcept {
+  return std::max(whole_elements(room_for_vectors(bytes, capacity, ranks), element_bytes), element_bytes);
+}
+
 /// Combines what ranks 0 .. last hold into `out`, where `last` is this rank, or the one before it if `exclusive`.
 ///
 /// Shapes: in, out: one block of `bytes` bytes; where there is nothing to combine out is left as it is
@@ -91,7 +97,7 @@ task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, 
     if (!use.may_begin()) co_await wait_to_begin(use);
     use.announce();
   }
-  const std::size_t chunk = whole_elements(use.capacity(), op.element_bytes);
+  const std::size_t chunk = scan_chunk(bytes, use.capacity(), p, op.element_bytes);
   const bool streaming = vectors_exceed_caches(bytes, p);
   const std::byte* const own = in.together(0, 1).data;
   // Nobody reads what the last rank has, and rank 0's result may be where it is to be.
@@ -107,7 +113,8 @@ task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, 
     }
     for (int k = r - 1; k >= 0; --k) co_await use.arrived(k);
     if (count > 0 && !in_place) {
-      sources.set([&](int k) { return unread && k == r ? own + at : memory(k); });
+      // What this rank has itself it need not read where others do.
+      sources.set([&](int k) { return k == r && !tiny && own != nullptr ? own + at : memory(k); });
       sources.fold_out(op, count, out, 0, at, here, streaming);
     }
     use.end_step();

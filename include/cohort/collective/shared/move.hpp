@@ -13,6 +13,11 @@
 
 namespace cohort::collective {
 
+/// Where one rank gives: it fills one half of its part while the others read the other half.
+[[nodiscard]] constexpr std::size_t rooted_chunk(std::size_t bytes) noexcept {
+  return bytes < long_rooted_bytes ? std::size_t{128} << 10 : long_rooted_chunk;
+}
+
 /// One rank's part of such a collective. `in` and `out` have one block, or one for each rank.
 struct window_move {
   layout in{};
@@ -46,7 +51,10 @@ struct window_move {
   }
   /// Bytes of every block that are moved in one step.
   [[nodiscard]] std::size_t chunk(int ranks, std::size_t capacity) const noexcept {
-    return std::min(capacity / blocks(ranks) / 64 * 64, most_at_once);
+    const std::size_t room = std::min(capacity / blocks(ranks) / 64 * 64, most_at_once);
+    // The same of two ranks where one takes. Among more it has others to go to, and need not wait for a second half.
+    const bool in_halves = ranks == 2 && taker >= 0 && sizes_are_known;
+    return in_halves ? std::min(room, rooted_chunk(longest)) : room;
   }
 
   /// Copies bytes [at, at + bytes) of this rank's block for itself: what the others wait for comes first. Who takes from all
@@ -70,11 +78,6 @@ struct window_move {
     return static_cast<std::size_t>(in_by_rank ? ranks : 1);
   }
 };
-
-/// Where one rank gives: it fills one half of its part while the others read the other half.
-[[nodiscard]] constexpr std::size_t rooted_chunk(std::size_t bytes) noexcept {
-  return bytes < long_rooted_bytes ? std::size_t{128} << 10 : long_rooted_chunk;
-}
 
 [[nodiscard]] inline window_move broadcast_move(const whole_vector& v, int root) {
   window_move m;

@@ -176,7 +176,8 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
 
   // Long vectors. Who can be reached says where; if all can, nothing is copied.
   const bool streaming = vectors_exceed_caches(bytes, p);
-  const std::size_t room = for_one ? std::min(use.capacity(), chunk_for_one(bytes)) : use.capacity();
+  const std::size_t room =
+      for_one ? std::min(use.capacity(), chunk_for_one(bytes)) : room_for_vectors(bytes, use.capacity(), p);
   const std::size_t chunk = std::max(whole_elements(room, op.element_bytes), op.element_bytes);
   offered_buffers mine;
   bool offers = false;
