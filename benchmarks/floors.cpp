@@ -243,6 +243,8 @@ int main(int argc, char** argv) {
   all.push_back(stream_rate("the same past the caches", bytes(2), copy_past));
   all.push_back(stream_rate("a += b of 16 MiB by one core (2 read + 1 written)", bytes(3), add));
   all.push_back(crowded_rate("copy of 16 MiB by each core while all do", bytes(2), copy));
+  all.push_back(crowded_rate("copy of 4 MiB by each core while all do", bytes(2) / 4,
+                             [&] { std::memcpy(m.c.data(), m.a.data(), stream_bytes / 4); }));
   all.push_back(crowded_rate("the same past the caches, all cores", bytes(2), copy_past));
   all.push_back(crowded_rate("a += b of 16 MiB by each core while all do", bytes(3), add));
   if (json) {

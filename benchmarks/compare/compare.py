@@ -261,7 +261,8 @@ def main(words):
     for each in trouble:
         print("trouble: " + each)
     if options.output:
-        report.write(options, rows, limits, trouble, time.time() - began, targets.table(rows))
+        copying = targets.copying_of(limits, len(os.sched_getaffinity(0)))
+        report.write(options, rows, limits, trouble, time.time() - began, targets.table(rows, copying))
     if any(count for row in rows for count in row["wrong"].values()):
         sys.exit("compare.sh: some results were wrong")
 
