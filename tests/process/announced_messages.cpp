@@ -82,7 +82,7 @@ task<int> all_lengths(world_type world) {
   co_return 0;
 }
 
-/// More at a time than a receiver has room for, asked for in another order when all are announced, and from pieces.
+/// More at a time than a receiver has room for, asked for in another order when all are announced.
 task<int> many_at_once(world_type world) {
   constexpr std::size_t messages = 12;
   const int other = 1 - world.rank();

@@ -144,7 +144,7 @@ class round_plan {
     }
     scope.hold(requests_.data(), requests_.size());
     for (std::size_t i = 0; i < requests_.size(); ++i) scope.start(ch.transport(), i);
-    copies_last_ = sends_alone && writes_some(ch);
+    copies_last_ = sends_alone && !copied_.empty() && writes_some(ch);
     if (sends_alone && !copies_last_) make_copies();
   }
 

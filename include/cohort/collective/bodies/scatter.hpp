@@ -25,7 +25,6 @@ namespace cohort::collective {
   m.sizes_are_known = s.kind == operation_kind::scatter;
   m.longest = block_bytes;
   m.has_own = rank == m.giver;
-  m.most_at_once = rooted_chunk(m.longest);
   return m;
 }
 

@@ -13,7 +13,7 @@
 
 namespace cohort::collective {
 
-/// Where one rank gives: it fills one half of its part while the others read the other half.
+/// Where one rank gives, or takes: one half of a part is filled while the other half is read.
 [[nodiscard]] constexpr std::size_t rooted_chunk(std::size_t bytes) noexcept {
   return bytes < long_rooted_bytes ? std::size_t{128} << 10 : long_rooted_chunk;
 }
@@ -29,8 +29,7 @@ struct window_move {
   int taker = -1;               ///< only this rank takes; -1: every rank
   std::size_t longest = 0;      ///< bytes of the longest block
   bool sizes_are_known = true;  ///< alike by every rank; otherwise they are told first, and held against each other
-  std::size_t most_at_once = ~std::size_t{0};
-  bool has_own = false;  ///< this rank gives itself a block too, which nobody else needs to see
+  bool has_own = false;         ///< this rank gives itself a block too, which nobody else needs to see
 
   [[nodiscard]] bool is_given_by(int rank) const noexcept { return giver < 0 ? taker != rank : giver == rank; }
   [[nodiscard]] bool is_taken_by(int rank) const noexcept { return taker < 0 || taker == rank; }
@@ -51,9 +50,9 @@ struct window_move {
   }
   /// Bytes of every block that are moved in one step.
   [[nodiscard]] std::size_t chunk(int ranks, std::size_t capacity) const noexcept {
-    const std::size_t room = std::min(capacity / blocks(ranks) / 64 * 64, most_at_once);
-    // The same of two ranks where one takes. Among more it has others to go to, and need not wait for a second half.
-    const bool in_halves = ranks == 2 && taker >= 0 && sizes_are_known;
+    const std::size_t room = capacity / blocks(ranks) / 64 * 64;
+    // Who takes from several goes to another one, and need not wait for a second half.
+    const bool in_halves = giver >= 0 || (taker >= 0 && ranks == 2);
     return in_halves ? std::min(room, rooted_chunk(longest)) : room;
   }
 
@@ -84,7 +83,6 @@ struct window_move {
   m.in = m.out = v.cut(1);
   m.giver = root;
   m.longest = v.count * v.element_bytes;
-  m.most_at_once = rooted_chunk(m.longest);
   return m;
 }
 
