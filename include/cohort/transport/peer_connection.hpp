@@ -236,6 +236,15 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     if (stream_->same_host()) return least_staged;
     return last_was_long_ ? staged_of_long : staging_bytes;
   }
+  [[nodiscard]] std::size_t rest_to_stage() const noexcept;
+  /// Where the bytes that are read next go: how many, and to which piece of a message that is used piece by piece.
+  struct landing {
+    std::size_t bytes = 0;
+    std::size_t index = 0;
+    bool fills = false;
+  };
+  [[nodiscard]] landing place_payload();
+  void note_landed(const landing& there, std::size_t bytes);
   [[nodiscard]] bool between_frames() const noexcept {
     return open() && header_filled_ == 0 && payload_left_ == 0 && behind_left_ == 0;
   }

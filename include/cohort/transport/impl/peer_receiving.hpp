@@ -153,55 +153,78 @@ inline void peer_connection::note_read() noexcept {
   if (sender_awaits_reading_ && open()) stream_->acknowledge();
 }
 
+/// How much is missing of what has begun to come and goes through the staging.
+inline std::size_t peer_connection::rest_to_stage() const noexcept {
+  const std::uint64_t rest = payload_left_ > 0  ? payload_left_
+                             : behind_left_ > 0 ? behind_left_
+                                                : frame::size - header_filled_;
+  return static_cast<std::size_t>(std::min<std::uint64_t>(rest, staged_at_once()));
+}
+
+/// Lists where the rest of a payload goes, as far as that is known.
+inline peer_connection::landing peer_connection::place_payload() {
+  landing l;
+  if (payload_left_ == 0) return l;
+  if (target_ == nullptr) {
+    if (early_ == nullptr) return l;
+    l.bytes = static_cast<std::size_t>(payload_left_);
+    in_pieces_.push_back({early_->payload.data() + early_->arrived, l.bytes});
+    return l;
+  }
+  std::size_t skip = static_cast<std::size_t>(payload_done_);
+  for (std::size_t i = 0; i < target_->piece_count && in_pieces_.size() < 60 && l.bytes < payload_left_; ++i) {
+    const piece& p = target_->pieces[i];
+    if (skip >= p.bytes) {
+      skip -= p.bytes;
+      continue;
+    }
+    const std::size_t part = std::min<std::size_t>(p.bytes - skip, static_cast<std::size_t>(payload_left_) - l.bytes);
+    in_pieces_.push_back({p.data + skip, part});
+    l.bytes += part;
+    if (target_->piece_filled != nullptr) {
+      l.index = i;
+      l.fills = skip + part == p.bytes;
+      break;
+    }
+    skip = 0;
+  }
+  return l;
+}
+
+inline void peer_connection::note_landed(const landing& there, std::size_t bytes) {
+  payload_left_ -= bytes;
+  payload_done_ += bytes;
+  if (early_ != nullptr) early_->arrived += bytes;
+  if (there.fills && bytes == there.bytes) {
+    const piece& full = target_->pieces[there.index];
+    target_->piece_filled(*target_, there.index, 0, full.data, full.bytes);
+  }
+  if (payload_left_ == 0) finish_payload();
+}
+
 inline bool peer_connection::try_read() {
+  // What is read before it is known where it goes ends in the midst of a message, mostly. The rest of that is read by itself
+  // then, or nobody could take what comes behind it where it is asked for: each turn of the engine's would end like that.
+  constexpr int attempts = 4;
+  constexpr int attempts_at_rest = 2;  // of a header, and of what it announces
   bool moved = false;
   if (over_) return false;
-  for (int attempt = 0; attempt < 4 && open(); ++attempt) {
+  for (int attempt = 0; open() && attempt < attempts + attempts_at_rest; ++attempt) {
+    const bool goes_on = attempt < attempts;
+    if (!goes_on && between_frames()) break;
     in_pieces_.clear();
-    std::size_t direct = 0;
-    std::size_t current = 0;  // the piece that comes, where only one at a time may
-    bool fills = false;
-    if (payload_left_ > 0 && target_ != nullptr) {
-      std::size_t skip = static_cast<std::size_t>(payload_done_);
-      for (std::size_t i = 0; i < target_->piece_count && in_pieces_.size() < 60 && direct < payload_left_; ++i) {
-        const piece& p = target_->pieces[i];
-        if (skip >= p.bytes) {
-          skip -= p.bytes;
-          continue;
-        }
-        const std::size_t part =
-            std::min<std::size_t>(p.bytes - skip, static_cast<std::size_t>(payload_left_) - direct);
-        in_pieces_.push_back({p.data + skip, part});
-        direct += part;
-        if (target_->piece_filled != nullptr) {
-          current = i;
-          fills = skip + part == p.bytes;
-          break;
-        }
-        skip = 0;
-      }
-    } else if (payload_left_ > 0 && early_ != nullptr) {
-      direct = static_cast<std::size_t>(payload_left_);
-      in_pieces_.push_back({early_->payload.data() + early_->arrived, direct});
+    const landing there = place_payload();
+    if (there.bytes == payload_left_ || in_pieces_.empty()) {
+      const std::size_t staged = goes_on ? staged_at_once() : there.bytes > 0 ? 0 : rest_to_stage();
+      if (staged > 0) in_pieces_.push_back({staging_.data(), staged});
     }
-    const bool staged = direct == payload_left_ || in_pieces_.empty();
-    if (staged) in_pieces_.push_back({staging_.data(), staged_at_once()});
     boost::system::error_code failure;
     const std::size_t got = stream_->receive(in_pieces_, failure);
     if (failure) return end_first(failure, "receiving");
     if (got == 0) return moved;
     moved = true;
-    const std::size_t landed = std::min(got, direct);
-    if (landed > 0) {
-      payload_left_ -= landed;
-      payload_done_ += landed;
-      if (early_ != nullptr) early_->arrived += landed;
-      if (fills && landed == direct) {
-        const piece& full = target_->pieces[current];
-        target_->piece_filled(*target_, current, 0, full.data, full.bytes);
-      }
-      if (payload_left_ == 0) finish_payload();
-    }
+    const std::size_t landed = std::min(got, there.bytes);
+    if (landed > 0) note_landed(there, landed);
     if (got > landed && open() && !consume(staging_.data(), got - landed)) return true;
     note_read();
     std::size_t asked = 0;
