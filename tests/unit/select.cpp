@@ -161,12 +161,14 @@ TEST_CASE(
   constexpr means in_memory{true, true, false, false};
   constexpr std::size_t mib = std::size_t{1} << 20;
   for (const auto& [kind, bytes, ranks, past] : {
-           std::tuple{operation_kind::scatter, mib / 2 - 1, 4, algorithm::shared_memory},
-           std::tuple{operation_kind::scatter, mib / 2, 4, algorithm::linear},
-           std::tuple{operation_kind::all_to_all, mib / 2 - 1, 2, algorithm::shared_memory},
-           std::tuple{operation_kind::all_to_all, mib / 2, 2, algorithm::pairwise},
-           std::tuple{operation_kind::all_gather, 2 * mib - 1, 2, algorithm::shared_memory},
-           std::tuple{operation_kind::all_gather, 2 * mib, 2, algorithm::circulant},
+           std::tuple{operation_kind::scatter, mib / 8 - 1, 4, algorithm::shared_memory},
+           std::tuple{operation_kind::scatter, mib / 8, 4, algorithm::linear},
+           std::tuple{operation_kind::all_to_all, mib / 4 - 1, 2, algorithm::shared_memory},
+           std::tuple{operation_kind::all_to_all, mib / 4, 2, algorithm::pairwise},
+           std::tuple{operation_kind::all_to_all, mib / 4 - 1, 4, algorithm::shared_memory},
+           std::tuple{operation_kind::all_to_all, mib / 4, 4, algorithm::pairwise},
+           std::tuple{operation_kind::all_gather, mib / 2 - 1, 2, algorithm::shared_memory},
+           std::tuple{operation_kind::all_gather, mib / 2, 2, algorithm::circulant},
            std::tuple{operation_kind::all_gather, 64 * mib, 3, algorithm::shared_memory},
            std::tuple{operation_kind::broadcast, mib / 16 - 1, 2, algorithm::shared_memory},
            std::tuple{operation_kind::broadcast, mib / 16, 2, algorithm::binomial},

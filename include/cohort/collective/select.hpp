@@ -123,9 +123,9 @@ inline constexpr selection_row default_selection[] = {
     return bytes >= least || bytes * static_cast<std::size_t>(ranks) >= least;
   };
   switch (kind) {
-    case operation_kind::scatter: return together(std::size_t{2} << 20);
-    case operation_kind::all_to_all: return together(std::size_t{1} << 20);
-    case operation_kind::all_gather: return ranks == 2 && bytes >= std::size_t{2} << 20;
+    case operation_kind::scatter: return together(std::size_t{512} << 10);
+    case operation_kind::all_to_all: return together(std::size_t{ranks == 2 ? 512U : 1024U} << 10);
+    case operation_kind::all_gather: return ranks == 2 && bytes >= std::size_t{512} << 10;
     case operation_kind::broadcast: return ranks == 2 && bytes >= std::size_t{64} << 10;
     case operation_kind::scan: return ranks == 2 && bytes <= std::size_t{4} << 10;
     default: return false;

@@ -29,6 +29,22 @@ namespace cohort::collective {
   return m;
 }
 
+/// The other one of two ranks can have this rank's long block out of the input: what was just written to its place stands in this
+/// core's cache, and comes slower from there.
+///
+/// Needs: the block is in its place
+[[nodiscard]] inline own_operand own_block(const layouts& where, int rank) {
+  if (where.in.blocks() == 0 || where.out.blocks() != 2) return {};
+  const transport::piece from = where.in.together(0, 1);
+  const transport::piece to = where.out.together(rank, 1);
+  const transport::piece other = where.out.together(1 - rank, 1);
+  const auto apart = [&from](const transport::piece& p) {
+    return p.data != nullptr && (p.data + p.bytes <= from.data || from.data + from.bytes <= p.data);
+  };
+  if (from.data == nullptr || from.bytes < detail::shortest_put_off || !apart(to) || !apart(other)) return {};
+  return {to.data, from.data, from.bytes, false};
+}
+
 template <class Channel>
 task<> all_gather_shared(const Channel& ch, const layouts& where);
 
@@ -48,7 +64,7 @@ task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
     case algorithm::ring: return execute(ch, ring_all_gather{p, r}, where, nullptr);
     case algorithm::linear: return execute(ch, linear_all_gather{p, r}, where, nullptr);
     case algorithm::central: return execute(ch, central_all_gather{p, r}, where, nullptr);
-    default: return execute(ch, circulant_all_gather{p, r}, where, nullptr);
+    default: return execute(ch, circulant_all_gather{p, r}, where, nullptr, own_block(where, r));
   }
 }
 
