@@ -93,7 +93,7 @@ TEST_CASE("another pace is noticed, in either direction") {
 
 TEST_CASE("ways that differ by less than it is worth do not take turns") {
   copy_choice c;
-  CHECK(single_copies(c, 10000, mebibyte, paces(0.1, 0.095)) <= most_trials(10000));
+  CHECK(single_copies(c, 10000, mebibyte, paces(0.1, 0.098)) <= most_trials(10000));
 }
 
 TEST_CASE("the first messages after one of another kind are not counted") {
@@ -118,7 +118,20 @@ TEST_CASE("a way that is faster once both ends have settled is found from the ot
     in_a_row = std::exchange(before, how) != how ? 0 : in_a_row + 1;
     return how == copying::by_both ? (in_a_row < copy_choice::unsettled(short_message) ? 0.1 : 0.05) : 0.07;
   };
-  CHECK(single_copies(c, 8000, short_message, time) < 8 * static_cast<int>(copy_choice::look_again));
+  CHECK(single_copies(c, 60000, short_message, time) < 4 * static_cast<int>(copy_choice::look_rarely));
+}
+
+TEST_CASE("of many short messages fewer try the slower ways") {
+  constexpr int each = static_cast<int>(copy_choice::trial(short_message));
+  constexpr int rarely = static_cast<int>(copy_choice::look_rarely);
+  copy_choice c;
+  (void)single_copies(c, rarely, short_message, paces(0.03, 0.09));
+  const int trials = single_copies(c, 20 * rarely, short_message, paces(0.03, 0.09));
+  CHECK(trials >= 9 * each);
+  CHECK(trials <= 11 * each);
+  copy_choice of_long;
+  (void)single_copies(of_long, rarely, mebibyte, paces(0.03, 0.09));
+  CHECK(single_copies(of_long, 20 * rarely, mebibyte, paces(0.03, 0.09)) >= least_trials(20 * rarely));
 }
 
 TEST_CASE("a message that took long for once changes nothing for long, whatever else varies") {

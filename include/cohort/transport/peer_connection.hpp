@@ -76,7 +76,6 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// How much room the stream must have for the first of it.
   [[nodiscard]] std::size_t room_needed() const noexcept {
     const outgoing& o = queue_[head_];
-    if (!o.into.empty()) return 0;
     return o.in_parts ? frame::size + std::min(o.total - o.sent, shortest_part) : 1;
   }
   /// How long messages between ranks of one host are copied, where there is a choice; by default, as is faster.
@@ -173,6 +172,10 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   ///
   /// Needs: nothing has come that was not read
   bool read_overdue(bool all);
+  /// Whether there may be something for `copy_share` to do.
+  [[nodiscard]] bool has_shares() const noexcept { return shares_left_ || !puts_.empty(); }
+  /// Copies a share of what comes, and one of what goes. False: there was none.
+  bool copy_share();
   /// Whether a sender has written what this end waits for to its place.
   [[nodiscard]] bool shares_have_come() const noexcept;
 
@@ -209,8 +212,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     std::size_t total = frame::size;
     std::size_t gone_before = 0;  // bytes of the source that went with its announcement
     bool begins = false;          // only the first bytes of the source
-    bool in_parts = false;        // each with a header of its own; or, where there are places to write them to, without
-    places into{};
+    bool in_parts = false;        // each with a header of its own
+  };
+  /// A message of ours of which this end writes shares to where it goes.
+  struct putting {
+    request* source;
+    places into;
+    std::uint64_t put = 0;
   };
 
   struct offered {
@@ -267,7 +275,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   // long messages in parts
   [[nodiscard]] bool take_cursor(const request& r) noexcept;
   void give_cursor_back(std::uint64_t ticket) noexcept;
-  void send_in_parts(request& r, places into);
+  void send_in_parts(request& r);
   [[nodiscard]] bool send_part(boost::system::error_code& failure);
   void stop_parts(const request& r) noexcept;
   [[nodiscard]] bool ask_for_parts(request& receive, std::uint64_t ticket);
@@ -286,13 +294,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] static outgoing frame_of_places(frame f, std::span<const piece> pieces);
   [[nodiscard]] places come_places(std::uint64_t message_bytes) const;
   [[nodiscard]] bool share(request& receive, std::uint64_t ticket);
-  void read_shares(std::uint64_t ticket);
+  [[nodiscard]] bool read_share();
   enum class put_shares : unsigned char { awaited, complete, refused };
   [[nodiscard]] put_shares put_of(const offered& o) const noexcept;
   [[nodiscard]] bool end_shares();
   void stop_sharing(const offered& o) noexcept;
   [[nodiscard]] bool begin_shares();
-  void send_share();
+  [[nodiscard]] bool put_share();
   void offer(request& r);
   [[nodiscard]] bool take_offered(request& receive, std::uint64_t ticket);
   [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
@@ -358,8 +366,10 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   std::vector<offered> offered_{};  // theirs, where their data lie
   std::uint64_t cursors_used_ = 0;  // a bit for each that a message of ours has
   std::size_t awaiting_ = 0;        // of `offered_`, those that a receive awaits in parts or shares
-  bool payload_goes_on_ = false;    // what is coming are the first bytes of an announced message
-  std::uint64_t part_of_ = 0;       // the ticket of the part that is coming; 0: it is none
+  std::vector<putting> puts_{};
+  bool shares_left_ = false;      // of `offered_`, there may be shares that nobody has taken on
+  bool payload_goes_on_ = false;  // what is coming are the first bytes of an announced message
+  std::uint64_t part_of_ = 0;     // the ticket of the part that is coming; 0: it is none
   std::chrono::steady_clock::time_point last_news_{};
   std::chrono::steady_clock::time_point last_whole_{};  // when all parts of one had come
   copy_choice copies_{};

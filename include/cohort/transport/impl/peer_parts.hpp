@@ -9,16 +9,20 @@
 #pragma once
 
 #include <cohort/transport/peer_connection.hpp>
+#include <cohort/transport/shm/share_cursor.hpp>
 
 namespace cohort::transport {
 
 /// What a cursor says: of which message, and how many of its bytes the sender has taken upon itself.
 struct part_cursor {
-  static constexpr unsigned position_bits = 44;
+  static constexpr unsigned position_bits = share_cursor::bits;
   static constexpr std::uint64_t rest = (std::uint64_t{1} << position_bits) - 1;  ///< the receiver has what was left
 
   [[nodiscard]] static constexpr std::uint64_t word(std::uint64_t ticket, std::uint64_t position) noexcept {
     return ticket << position_bits | position;
+  }
+  [[nodiscard]] static constexpr bool is_of(std::uint64_t ticket, std::uint64_t word) noexcept {
+    return (word & ~rest) == ticket << position_bits;
   }
   [[nodiscard]] static constexpr std::size_t number(std::uint64_t ticket) noexcept {
     return static_cast<std::size_t>(ticket % byte_stream::cursors);
@@ -44,12 +48,11 @@ inline void peer_connection::give_cursor_back(std::uint64_t ticket) noexcept {
   if ((ticket & shared_ticket) != 0) cursors_used_ &= ~(std::uint64_t{1} << part_cursor::number(ticket));
 }
 
-/// It has been asked for; with places, to be written there.
-inline void peer_connection::send_in_parts(request& r, places into) {
+/// It has been asked for.
+inline void peer_connection::send_in_parts(request& r) {
   in_parts_.emplace_back(r.ticket, &r);
   outgoing o;
   o.in_parts = true;
-  o.into = std::move(into);
   o.source = &r;
   o.total = static_cast<std::size_t>(r.header.bytes);
   enqueue(std::move(o));
@@ -60,10 +63,6 @@ inline bool peer_connection::send_part(boost::system::error_code& failure) {
   outgoing& o = queue_[head_];
   if (o.source == nullptr) {
     ++head_;
-    return true;
-  }
-  if (!o.into.empty()) {
-    send_share();
     return true;
   }
   request& r = *o.source;
@@ -106,6 +105,7 @@ inline void peer_connection::stop_parts(const request& r) noexcept {
   for (std::size_t i = head_; i < queue_.size(); ++i) {
     if (queue_[i].source == &r && queue_[i].in_parts) queue_[i].source = nullptr;
   }
+  std::erase_if(puts_, [&r](const putting& p) { return p.source == &r; });
 }
 
 // --- the receiver --------------------------------------------------------------------------------------------

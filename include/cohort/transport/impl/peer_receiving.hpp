@@ -342,7 +342,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       if (asked == nullptr) return true;
       request& r = *asked;
       if ((f.ticket & shared_ticket) != 0) {
-        send_in_parts(r, {});
+        send_in_parts(r);
         return open();
       }
       if ((f.ticket & striped_ticket) != 0 && f.header.bytes > 0) {

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 // Bodies of transport/peer_connection.hpp: long messages between two ranks of one host that are copied once, by the kernel,
 // by both ends at a time: the receiver reads shares of it out of the sender's memory, while the sender writes others into
-// the receiver's. Who copies what is decided by the message's cursor, as in peer_parts.hpp: either end takes the next
-// share on by adding it to the number, so that one that does something else meanwhile is not waited for.
+// the receiver's. Who copies what is decided by the message's cursor (shm/share_cursor.hpp): either end takes its next
+// share on by adding it to the number, so that one that does something else meanwhile is not waited for. Each copies one
+// share a turn, of the first message that has one left: of several that are under way both ends copy at once.
 #pragma once
 
 #include <cohort/transport/peer_connection.hpp>
+#include <cohort/transport/shm/share_cursor.hpp>
 
 #include <sched.h>
 
 namespace cohort::transport {
-
-/// How much of what is left is taken on at a time: halves, so that both end together, in whole pages.
-[[nodiscard]] inline std::uint64_t share_of(std::uint64_t left) noexcept {
-  constexpr std::uint64_t least = std::uint64_t{32} << 10;
-  constexpr std::uint64_t most = std::uint64_t{512} << 10;
-  constexpr std::uint64_t page = 4096;
-  return std::min(left, std::clamp(left / 2, least, most) / page * page);
-}
 
 /// A frame behind which the addresses and sizes of these pieces stand, which are some.
 inline peer_connection::outgoing peer_connection::frame_of_places(frame f, std::span<const piece> pieces) {
@@ -55,7 +49,7 @@ inline places peer_connection::come_places(std::uint64_t message_bytes) const {
 
 // --- the receiver --------------------------------------------------------------------------------------------
 
-/// Asks the sender of an offered message to write into this end's memory, and reads meanwhile. False if it has no cursor, or
+/// Asks the sender of an offered message to write into this end's memory, which reads meanwhile. False if it has no cursor, or
 /// this process may not read.
 inline bool peer_connection::share(request& receive, std::uint64_t ticket) {
   if ((ticket & shared_ticket) == 0 || receive.piece_count > most_places || !senders_may_write_) return false;
@@ -72,33 +66,41 @@ inline bool peer_connection::share(request& receive, std::uint64_t ticket) {
   f.kind = frame_kind::share;
   f.ticket = ticket;
   f.header.bytes = o->header.bytes;
+  shares_left_ = true;
   enqueue(frame_of_places(f, into));
-  if (open()) read_shares(ticket);
+  // One more is asked for while one is copied, so that the sender finds the next. Not all there are: how long these take decides
+  // how the others are copied.
+  constexpr std::ptrdiff_t asked_ahead = 2;
+  const auto is_shared = [](const offered& each) { return each.receive != nullptr && each.how == copying::by_both; };
+  while (open() && std::count_if(offered_.begin(), offered_.end(), is_shared) > asked_ahead && read_share()) {}
   return true;
 }
 
-/// Takes shares on and reads them until there are none left.
-inline void peer_connection::read_shares(std::uint64_t ticket) {
-  byte_stream::cursor& cursor = *stream_->incoming_cursor(part_cursor::number(ticket));
-  for (offered* o = offer_under(ticket); o != nullptr && o->receive != nullptr;) {
-    std::uint64_t known = cursor.taken_on.load(std::memory_order_acquire);
-    const std::uint64_t position = known & part_cursor::rest;
-    // Another ticket: the sender has given the message up.
-    if (known != part_cursor::word(ticket, position) || position >= o->header.bytes) break;
-    const std::uint64_t bytes = share_of(o->header.bytes - position);
-    const places from = range_of(o->where, position, bytes);
-    const places into = range_of({o->receive->pieces, o->receive->piece_count}, position, bytes);
-    if (!cursor.taken_on.compare_exchange_strong(known, part_cursor::word(ticket, position + bytes),
-                                                 std::memory_order_acq_rel)) {
-      continue;
-    }
+/// Takes the next share of what comes on and reads it. False: there is none left.
+inline bool peer_connection::read_share() {
+  for (std::size_t i = 0; i < offered_.size(); ++i) {
+    offered& o = offered_[i];
+    if (o.receive == nullptr || o.how != copying::by_both) continue;
+    const share_cursor shares(o.header.bytes);
+    std::atomic<std::uint64_t>& cursor = stream_->incoming_cursor(part_cursor::number(o.ticket))->taken_on;
+    std::uint64_t known = cursor.load(std::memory_order_acquire);
+    share_cursor::share next;
+    do {
+      // Of another ticket: the sender has given the message up.
+      next = part_cursor::is_of(o.ticket, known) ? shares.from_front(known) : share_cursor::share{};
+    } while (next.bytes > 0 && !cursor.compare_exchange_weak(known, next.word, std::memory_order_acq_rel));
+    if (next.bytes == 0) continue;
+    const places from = range_of(o.where, next.first, next.bytes);
+    const places into = range_of({o.receive->pieces, o.receive->piece_count}, next.first, next.bytes);
     if (!stream_->read_peer(from, into)) {
       lose(error_of(boost::system::errc::io_error), "reading a share of a message out of its sender's memory");
-      return;
+      return true;
     }
-    o->come += bytes;
+    o.come += next.bytes;
+    (void)end_shares();
+    return true;
   }
-  (void)end_shares();
+  return shares_left_ = false;
 }
 
 /// How far the shares are that the sender of a message has taken on.
@@ -142,13 +144,11 @@ inline bool peer_connection::shares_have_come() const noexcept {
 inline void peer_connection::stop_sharing(const offered& o) noexcept {
   byte_stream::cursor& cursor = *stream_->incoming_cursor(part_cursor::number(o.ticket));
   std::uint64_t known = cursor.taken_on.load(std::memory_order_acquire);
-  std::uint64_t position = 0;
   do {
-    position = known & part_cursor::rest;
-    if (known != part_cursor::word(o.ticket, position)) return;  // it has given the message up
+    if (!part_cursor::is_of(o.ticket, known)) return;  // it has given the message up
   } while (!cursor.taken_on.compare_exchange_weak(known, part_cursor::word(o.ticket, part_cursor::rest),
                                                   std::memory_order_acq_rel));
-  const std::uint64_t all_put = part_cursor::word(o.ticket, position - o.come);
+  const std::uint64_t all_put = part_cursor::word(o.ticket, share_cursor(o.header.bytes).of_sender(known));
   constexpr unsigned looks = 256;
   for (unsigned look = 1;; ++look) {
     const std::uint64_t put = cursor.put.load(std::memory_order_acquire);
@@ -169,34 +169,43 @@ inline bool peer_connection::begin_shares() {
   if ((share_asked_.ticket & shared_ticket) == 0 || into.empty()) {
     return lose(error_of(boost::system::errc::invalid_argument), "reading places for a message that has other ones");
   }
-  send_in_parts(*asked, std::move(into));
+  in_parts_.emplace_back(asked->ticket, asked);
+  puts_.push_back({asked, std::move(into)});
   return open();
 }
 
-/// Writes the next share of the first in the queue.
-inline void peer_connection::send_share() {
-  outgoing& o = queue_[head_];
-  const std::uint64_t ticket = o.source->ticket;
-  byte_stream::cursor& cursor = *stream_->outgoing_cursor(part_cursor::number(ticket));
-  std::uint64_t known = cursor.taken_on.load(std::memory_order_acquire);
-  const std::uint64_t position = known & part_cursor::rest;
-  if (position >= o.total) {
-    ++head_;  // the receiver says so when it has everything
-    return;
+/// Takes the next share of what it sends on and writes it. False: there is none left.
+inline bool peer_connection::put_share() {
+  while (!puts_.empty()) {
+    putting& p = puts_.front();
+    const request& r = *p.source;
+    const share_cursor shares(r.header.bytes);
+    byte_stream::cursor& cursor = *stream_->outgoing_cursor(part_cursor::number(r.ticket));
+    std::uint64_t known = cursor.taken_on.load(std::memory_order_acquire);
+    const share_cursor::share next = shares.from_end(known);
+    if (next.bytes == 0) {
+      puts_.erase(puts_.begin());  // the receiver says so when it has everything
+      continue;
+    }
+    // All that is needed is made before the share is taken on: from there on nothing is between it and the copy.
+    const places from = range_of({r.pieces, r.piece_count}, next.first, next.bytes);
+    const places into = range_of(p.into, next.first, next.bytes);
+    if (!cursor.taken_on.compare_exchange_strong(known, next.word, std::memory_order_acq_rel)) continue;
+    const bool put = stream_->write_peer(from, into);
+    p.put += next.bytes;
+    cursor.put.store(part_cursor::word(r.ticket, put ? p.put : part_cursor::rest), std::memory_order_release);
+    if (!put) puts_.erase(puts_.begin());
+    stream_->wake_peer();
+    return true;
   }
-  const std::uint64_t bytes = share_of(o.total - position);
-  // All that is needed is made before the share is taken on: from there on nothing is between it and the copy.
-  const places from = range_of({o.source->pieces, o.source->piece_count}, position, bytes);
-  const places into = range_of(o.into, position, bytes);
-  if (!cursor.taken_on.compare_exchange_strong(known, part_cursor::word(ticket, position + bytes),
-                                               std::memory_order_acq_rel)) {
-    return;
-  }
-  const bool put = stream_->write_peer(from, into);
-  o.sent += static_cast<std::size_t>(bytes);
-  cursor.put.store(part_cursor::word(ticket, put ? o.sent : part_cursor::rest), std::memory_order_release);
-  stream_->wake_peer();
-  if (!put) ++head_;
+  return false;
+}
+
+// --- either --------------------------------------------------------------------------------------------------
+
+inline bool peer_connection::copy_share() {
+  const bool read = shares_left_ && read_share();
+  return (open() && put_share()) || read;
 }
 
 }  // namespace cohort::transport

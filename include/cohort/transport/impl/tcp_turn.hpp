@@ -14,7 +14,9 @@ inline bool tcp_transport::progress() {
   note_look();
   const auto look_at_memory = [this] {
     const bool reached = waits_.look(*this);
-    return (!links_.empty() && links_.move()) || reached;
+    const bool moved = !links_.empty() && links_.move();
+    if (moved && !own_io_ && links_.any_shares()) schedule_turn();
+    return moved || reached;
   };
   bool moved = look_at_memory();
   bool striping = false;

@@ -24,12 +24,14 @@ class copy_choice {
   /// So many messages in a row are a trial: of each way at first, and from then on of a slower one again every so often.
   [[nodiscard]] static constexpr unsigned trial(std::uint64_t bytes) noexcept { return bytes < long_bytes ? 12 : 4; }
   static constexpr unsigned look_again = 512;
+  /// And of short ones, which are soon so many, when they have been.
+  static constexpr unsigned look_rarely = 8 * look_again;
   /// So many after one of another kind say nothing: the caches hold nothing of it, and the other end waits in another way. A
   /// long one takes longer than that matters, and there may never be many.
   [[nodiscard]] static constexpr unsigned unsettled(std::uint64_t bytes) noexcept { return bytes < long_bytes ? 4 : 1; }
   static constexpr std::uint64_t long_bytes = std::uint64_t{1} << 20;
   /// So much of the present one's time the other must save before it takes its place.
-  static constexpr float worth_while = 0.1F;
+  static constexpr float worth_while = 0.03F;
 
   copy_choice() = default;
   /// Nothing is measured where the caller has decided.
@@ -42,9 +44,10 @@ class copy_choice {
     const unsigned turn = p.turns++;
     const unsigned each = trial(bytes);
     if (turn < ways.size() * each) return ways[turn / each];
-    if (turn % look_again >= each) return p.faster;
+    const unsigned often = bytes < long_bytes && turn >= look_rarely ? look_rarely : look_again;
+    if (turn % often >= each) return p.faster;
     // The others take turns.
-    const std::size_t step = 1 + turn / look_again % (ways.size() - 1);
+    const std::size_t step = 1 + turn / often % (ways.size() - 1);
     return ways[(static_cast<std::size_t>(p.faster) + step) % ways.size()];
   }
 

@@ -84,7 +84,7 @@ class shm_links {
       const link& l = links_[static_cast<std::size_t>(ranks_[i])];
       const bool writes = has_room(l);
       const bool reads = l.memory->has_data();
-      if (!writes && !reads && !l.connection->waits_for_parts()) continue;
+      if (!writes && !reads && !l.connection->waits_for_parts() && !l.connection->has_shares()) continue;
       const std::shared_ptr<peer_connection> c = l.connection;
       if (writes) moved = c->try_write() || moved;
       if (reads && c->open()) {
@@ -92,14 +92,19 @@ class shm_links {
       } else if (c->open()) {
         moved = c->read_overdue(false) || moved;
       }
+      if (c->open() && c->has_shares()) moved = c->copy_share() || moved;
     }
     return moved;
+  }
+  /// Whether there may be more shares of messages to copy: one of each is, a turn.
+  [[nodiscard]] bool any_shares() const noexcept {
+    return std::any_of(ranks_.begin(), ranks_.end(), [this](int r) { return to(r).connection->has_shares(); });
   }
   /// Whether a rank has written something that this one has not seen, or made room that it waits for.
   [[nodiscard]] bool any_ready() const noexcept {
     return std::any_of(ranks_.begin(), ranks_.end(), [this](int r) {
       const link& l = links_[static_cast<std::size_t>(r)];
-      return l.memory->has_data() || has_room(l) ||
+      return l.memory->has_data() || has_room(l) || l.connection->has_shares() ||
              (l.connection->waits_for_parts() && l.connection->shares_have_come());
     });
   }
