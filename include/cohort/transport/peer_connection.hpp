@@ -371,7 +371,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   bool payload_goes_on_ = false;  // what is coming are the first bytes of an announced message
   std::uint64_t part_of_ = 0;     // the ticket of the part that is coming; 0: it is none
   std::chrono::steady_clock::time_point last_news_{};
-  std::chrono::steady_clock::time_point last_whole_{};  // when all parts of one had come
+  std::chrono::steady_clock::time_point last_whole_{};  // when all of the last had come that was offered
+  bool reading_ = false;                                // what has come is being read
+  bool follows_whole_ = false;                          // and one was whole in the same reading
   copy_choice copies_{};
 
   detail::byte_buffer staging_;

@@ -2,6 +2,7 @@
 // Bodies of transport/peer_connection.hpp: what comes, into the caller's memory where it has been asked for.
 #pragma once
 
+#include <cohort/detail/for_scope.hpp>
 #include <cohort/transport/peer_connection.hpp>
 
 namespace cohort::transport {
@@ -113,10 +114,12 @@ inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket
   // The receive may have more room than the message needs, never less: that was checked.
   const places into = range_of({receive.pieces, receive.piece_count}, 0, at->header.bytes);
   if (receive.piece_filled == nullptr) {
-    const auto began = std::chrono::steady_clock::now();
+    // Of several that are read one after the other, what is between two counts as well: it does of those that are asked for.
+    const auto before = reading_ && follows_whole_ ? last_whole_ : std::chrono::steady_clock::now();
     if (!stream_->read_peer(at->where, into)) return false;
-    const auto took = std::chrono::steady_clock::now() - began;
-    if (at->header.bytes > 0) copies_.took(copying::single_copy, at->header.bytes, took);
+    last_whole_ = std::chrono::steady_clock::now();
+    follows_whole_ = true;
+    if (at->header.bytes > 0) copies_.took(copying::single_copy, at->header.bytes, last_whole_ - before);
   } else if (const std::size_t used = read_piece_by_piece(receive, at->where, into); used < into.size()) {
     if (used == 0) return false;
     // What has been used cannot come again.
@@ -209,6 +212,8 @@ inline bool peer_connection::try_read() {
   constexpr int attempts_at_rest = 2;  // of a header, and of what it announces
   bool moved = false;
   if (over_) return false;
+  const detail::for_scope now(reading_, true);
+  follows_whole_ = false;
   for (int attempt = 0; open() && attempt < attempts + attempts_at_rest; ++attempt) {
     const bool goes_on = attempt < attempts;
     if (!goes_on && between_frames()) break;
