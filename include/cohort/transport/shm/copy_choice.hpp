@@ -23,6 +23,7 @@ class copy_choice {
   static constexpr std::array ways{copying::through_ring, copying::single_copy, copying::by_both};
   /// So many messages in a row are a trial: of each way at first, and from then on of a slower one again every so often.
   [[nodiscard]] static constexpr unsigned trial(std::uint64_t bytes) noexcept { return bytes < long_bytes ? 12 : 4; }
+  /// Until there have been that many, again whenever there have been twice as many: the first are of ends that have just begun.
   static constexpr unsigned look_again = 512;
   /// And of short ones, which are soon so many, when they have been.
   static constexpr unsigned look_rarely = 8 * look_again;
@@ -43,12 +44,15 @@ class copy_choice {
     paces& p = paces_of(bytes);
     const unsigned turn = p.turns++;
     const unsigned each = trial(bytes);
-    if (turn < ways.size() * each) return ways[turn / each];
-    const unsigned often = bytes < long_bytes && turn >= look_rarely ? look_rarely : look_again;
-    if (turn % often >= each) return p.faster;
+    const auto first = static_cast<unsigned>(ways.size() * each);
+    if (turn < first) return ways[turn / each];
+    const bool at_first = turn < look_again;
+    const unsigned rest = bytes < long_bytes && turn >= look_rarely ? look_rarely : look_again;
+    const unsigned often = at_first ? std::bit_floor(turn) : rest;
+    if (turn % often >= each || often < first) return p.faster;
     // The others take turns.
-    const std::size_t step = 1 + turn / often % (ways.size() - 1);
-    return ways[(static_cast<std::size_t>(p.faster) + step) % ways.size()];
+    const unsigned looks = at_first ? static_cast<unsigned>(std::bit_width(turn)) : turn / often;
+    return ways[(static_cast<std::size_t>(p.faster) + 1 + looks % (ways.size() - 1)) % ways.size()];
   }
 
   /// A message of so many bytes has been moved, or what there was to be moved of it.
