@@ -205,9 +205,6 @@ class round_plan {
   static constexpr std::size_t longest_at_once = std::size_t{4} << 10;
   /// Up to here what arrives stays in a second-level cache until its round is over.
   static constexpr std::size_t longest_staged = std::size_t{256} << 10;
-  [[nodiscard]] static bool overlap(const transport::piece& a, const transport::piece& b) noexcept {
-    return a.data < b.data + b.bytes && b.data < a.data + a.bytes;
-  }
   [[nodiscard]] static bool may_wait(const transport::piece& from, const transport::piece& to) noexcept {
     return from.data != nullptr && to.data != nullptr && from.bytes >= shortest_put_off && from.bytes == to.bytes &&
            !overlap(from, to);
@@ -307,7 +304,9 @@ class round_plan {
     for (const transfer& other : transfers_) {
       if (&other == &t) continue;
       each_run(t, [&](std::byte* mine, std::size_t n) {
-        const auto compare = [&](std::byte* its, std::size_t m) { alone = alone && !overlap({mine, n}, {its, m}); };
+        const auto compare = [&](std::byte* its, std::size_t m) {
+          alone = alone && !overlap(transport::piece{mine, n}, {its, m});
+        };
         if (other.what != kind::send) return each_run(other, compare);
         for (std::size_t i = 0; i < other.pieces; ++i) {
           compare(pieces_[other.first_piece + i].data, pieces_[other.first_piece + i].bytes);

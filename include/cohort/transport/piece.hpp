@@ -12,4 +12,8 @@ struct piece {
   std::size_t bytes = 0;
 };
 
+[[nodiscard]] inline bool overlap(const piece& a, const piece& b) noexcept {
+  return a.data < b.data + b.bytes && b.data < a.data + a.bytes;
+}
+
 }  // namespace cohort::transport

@@ -38,10 +38,9 @@ namespace cohort::collective {
   const transport::piece from = where.in.together(0, 1);
   const transport::piece to = where.out.together(rank, 1);
   const transport::piece other = where.out.together(1 - rank, 1);
-  const auto apart = [&from](const transport::piece& p) {
-    return p.data != nullptr && (p.data + p.bytes <= from.data || from.data + from.bytes <= p.data);
-  };
-  if (from.data == nullptr || from.bytes < detail::shortest_put_off || !apart(to) || !apart(other)) return {};
+  if (from.data == nullptr || to.data == nullptr || other.data == nullptr || from.bytes < detail::shortest_put_off)
+    return {};
+  if (overlap(from, to) || overlap(from, other)) return {};
   return {to.data, from.data, from.bytes, false};
 }
 

@@ -114,7 +114,7 @@ inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket
   // The receive may have more room than the message needs, never less: that was checked.
   const places into = range_of({receive.pieces, receive.piece_count}, 0, at->header.bytes);
   if (receive.piece_filled == nullptr) {
-    // Of several that are read one after the other, what is between two counts as well: it does of those that are asked for.
+    // Of several in one reading, what is between two counts as well, as it does of those that are asked for.
     const auto before = reading_ && follows_whole_ ? last_whole_ : std::chrono::steady_clock::now();
     if (!stream_->read_peer(at->where, into)) return false;
     last_whole_ = std::chrono::steady_clock::now();

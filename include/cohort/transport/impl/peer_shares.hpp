@@ -49,7 +49,7 @@ inline places peer_connection::come_places(std::uint64_t message_bytes) const {
 
 // --- the receiver --------------------------------------------------------------------------------------------
 
-/// Asks the sender of an offered message to write into this end's memory, which reads meanwhile. False if it has no cursor, or
+/// Asks the sender of an offered message to write into this end's memory, and reads meanwhile. False if it has no cursor, or
 /// this process may not read.
 inline bool peer_connection::share(request& receive, std::uint64_t ticket) {
   if ((ticket & shared_ticket) == 0 || receive.piece_count > most_places || !senders_may_write_) return false;

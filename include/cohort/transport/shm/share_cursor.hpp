@@ -9,7 +9,7 @@
 
 namespace cohort::transport {
 
-/// Of a message of so many bytes. What others of the number mean than the two counts below is left alone.
+/// Of a message of so many bytes. What stands above the lowest `bits` of the number is left alone.
 class share_cursor {
  public:
   explicit constexpr share_cursor(std::uint64_t bytes) noexcept : bytes_(bytes) {
@@ -39,7 +39,7 @@ class share_cursor {
     return bytes_ - start_of(units_ - std::min(back(seen), units_));
   }
 
-  /// The lower half of so many bits, and the upper: shares that are taken on, in units.
+  /// Of these, one half counts what is taken from the front, the lower one what is taken from the end.
   static constexpr unsigned bits = 44;
 
  private:
