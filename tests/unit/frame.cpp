@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cohort/transport/frame.hpp>
+#include <cohort/transport/matching.hpp>
 
 #include <cstdint>
 #include <cstdio>
@@ -120,4 +121,61 @@ TEST_CASE("frame: of random bytes only what a rank could have sent is taken, and
     if (taken % 64 == 0) CHECK_FALSE(describe_fully(f.header.call).empty());
   }
   CHECK(taken > 50000);
+}
+
+TEST_CASE("frame: a header that is looked at where it lies is taken for the same as one that is decoded") {
+  std::mt19937_64 random(11);
+  const auto one_in = [&random](unsigned n) { return random() % n == 0; };
+  int taken = 0;
+  int refused = 0;
+  for (int i = 0; i < 200000; ++i) {
+    envelope expected = sample().header;
+    expected.tagged = one_in(2);
+    expected.bytes = random() % 4096;
+    frame came;
+    came.kind = one_in(16) ? static_cast<frame_kind>(random() % 12) : frame_kind::message;
+    came.header = expected;
+    came.awaits_reading = one_in(3);
+    if (one_in(4)) came.ticket = random();
+    const std::size_t room = expected.bytes + (one_in(4) ? random() % 3 : 0);
+    // Mostly one thing is wrong, if any.
+    switch (random() % 12) {
+      case 0: came.header.context ^= std::uint64_t{1} << random() % 64; break;
+      case 1: came.header.sequence ^= std::uint32_t{1} << random() % 32; break;
+      case 2: came.header.tagged = !came.header.tagged; break;
+      case 3: came.header.bytes ^= std::uint64_t{1} << random() % 50; break;
+      case 4: came.header.call.count ^= std::uint64_t{1} << random() % 64; break;
+      case 5: came.header.call.type ^= static_cast<std::uint16_t>(1U << random() % 16); break;
+      case 6: came.header.call.functor ^= static_cast<std::uint16_t>(1U << random() % 16); break;
+      case 7: came.header.call.root ^= static_cast<std::uint16_t>(1U << random() % 16); break;
+      case 8: came.header.call.kind = operation_kind::broadcast; break;
+      case 9: came.places = static_cast<std::uint16_t>(random() % 3); break;
+      default: break;
+    }
+    frame::bytes_type bytes = came.encode();
+    if (one_in(32)) bytes[1] = static_cast<unsigned char>(random());
+    frame decoded;
+    const bool is_it = frame::decode(bytes.data(), decoded) && decoded.kind == frame_kind::message &&
+                       may_take(decoded.header, expected, room);
+    REQUIRE(frame::is_message_for(bytes.data(), expected, room) == is_it);
+    if (is_it) {
+      REQUIRE(frame::message_bytes(bytes.data()) == decoded.header.bytes);
+      REQUIRE(frame::says_awaits_reading(bytes.data()) == decoded.awaits_reading);
+    }
+    ++(is_it ? taken : refused);
+  }
+  CHECK(taken > 20000);
+  CHECK(refused > 20000);
+}
+
+TEST_CASE("frame: a message is encoded as any frame is") {
+  for (const bool awaits_reading : {false, true}) {
+    frame f = sample();
+    f.kind = frame_kind::message;
+    f.ticket = 0;
+    f.awaits_reading = awaits_reading;
+    frame::bytes_type bytes{};
+    frame::encode_message(bytes, f.header, awaits_reading);
+    CHECK(hex(bytes) == hex(f.encode()));
+  }
 }

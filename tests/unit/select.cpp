@@ -4,6 +4,7 @@
 
 #include <cohort/collective/select.hpp>
 
+#include <random>
 #include <set>
 #include <string>
 #include <string_view>
@@ -218,6 +219,35 @@ TEST_CASE("an override holds at every size; one that reorders leaves functors th
   CHECK(t.choose(operation_kind::broadcast, 8, 2, true) == algorithm::chain);
   CHECK(t.override_of(operation_kind::broadcast) == algorithm::chain);
   CHECK_FALSE(t.override_of(operation_kind::reduce).has_value());
+}
+
+TEST_CASE("what was chosen before, and overridden since, changes no answer") {
+  std::mt19937 random(3);
+  const auto some = [&random](std::size_t n) { return random() % n; };
+  selection_table used;
+  constexpr operation_kind kinds[] = {operation_kind::all_reduce, operation_kind::broadcast,
+                                      operation_kind::all_to_all};
+  constexpr algorithm overrides[] = {algorithm::ring, algorithm::binomial, algorithm::pairwise};
+  for (int i = 0; i < 20000; ++i) {
+    const std::size_t k = some(3);
+    const std::size_t bytes = std::size_t{1} << some(24);
+    const int ranks = static_cast<int>(2 + some(9));
+    const bool commutative = some(2) == 0;
+    const means usable{some(2) == 0, some(2) == 0, some(2) == 0, some(2) == 0};
+    if (i % 1000 == 999) used.override_with(kinds[i / 1000 % 3], overrides[i / 1000 % 3]);
+    selection_table fresh;
+    for (const operation_kind each : kinds) {
+      if (const auto wanted = used.override_of(each)) fresh.override_with(each, *wanted);
+    }
+    const algorithm answer = used.choose(kinds[k], bytes, ranks, commutative, usable);
+    REQUIRE(answer == fresh.choose(kinds[k], bytes, ranks, commutative, usable));
+    REQUIRE(answer == used.choose(kinds[k], bytes, ranks, commutative, usable));
+  }
+  // An override counts at once, for what was just answered too.
+  selection_table one;
+  REQUIRE(one.choose(operation_kind::all_reduce, 8, 2, true, {true, false}) != algorithm::ring);
+  one.override_with("all_reduce=ring");
+  CHECK(one.choose(operation_kind::all_reduce, 8, 2, true, {true, false}) == algorithm::ring);
 }
 
 TEST_CASE("no override, and an override in code") {

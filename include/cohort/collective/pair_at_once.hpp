@@ -25,6 +25,7 @@ class pair_at_once {
  public:
   explicit pair_at_once(cohort::detail::ticket& t) noexcept : call_(&t) {}
 
+  // Apart from what calls them, which does the same in memory: each way needs the room of the other one on the stack.
   [[nodiscard]] bool barrier();
   /// A move whose blocks all have one size.
   [[nodiscard]] bool move(const short_move& m);
@@ -51,6 +52,10 @@ class pair_at_once {
   /// out = what both have, in the order of their ranks; out may be `in`.
   [[nodiscard]] bool take_and_combine(const std::byte* in, std::byte* out, std::size_t count,
                                       const cohort::detail::reducer& op);
+  /// The same of at most `Room` bytes.
+  template <std::size_t Room>
+  [[nodiscard, gnu::noinline]] bool combine_within(const std::byte* in, std::byte* out, std::size_t count,
+                                                   const cohort::detail::reducer& op);
 
   cohort::detail::ticket* call_;
   bool took_ = false;

@@ -10,11 +10,14 @@
 #include <cohort/error.hpp>
 
 #include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace cohort::collective {
 
@@ -157,11 +160,19 @@ class selection_table {
   /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`; the backend's own, and that of
   ///         ranks which share memory, only if `usable` says so
   /// Errors: invalid_argument for an operation that has no row, such as a send
+  /// Needs:  one thread at a time: it remembers the table's last answer for each operation
   [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
                                            means usable = means{}) const {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
     if (wanted == algorithm{} && goes_through_the_window(kind, bytes, ranks, usable)) return algorithm::shared_memory;
-    return choose_by_table(kind, bytes, ranks, commutative, usable);
+    if (std::is_constant_evaluated()) return choose_by_table(kind, bytes, ranks, commutative, usable);
+    // Most calls are as the last one of their kind was.
+    answer& last = answers_[static_cast<std::size_t>(kind)];
+    const std::uint64_t asked = answer::question(ranks, commutative, usable);
+    if (last.asked != asked || last.bytes != bytes) {
+      last = {bytes, asked, choose_by_table(kind, bytes, ranks, commutative, usable)};
+    }
+    return last.chosen;
   }
 
   /// From now on the operation is carried out by that algorithm. Where a functor does not commute and the algorithm
@@ -175,6 +186,7 @@ class selection_table {
                                               list_of_algorithms(kind) + (natives_ ? ", native" : ""));
     }
     overrides_[static_cast<std::size_t>(kind)] = wanted;
+    answers_[static_cast<std::size_t>(kind)] = {};
   }
 
   /// The same for each of "all_reduce=ring,broadcast=binomial"; nothing for "".
@@ -199,13 +211,26 @@ class selection_table {
   static constexpr std::size_t capacity = 160;
 
  private:
+  /// What the table said to a call.
+  struct answer {
+    std::size_t bytes = 0;
+    std::uint64_t asked = 0;  // 0: there was none
+    algorithm chosen{};
+
+    [[nodiscard]] static constexpr std::uint64_t question(int ranks, bool commutative, const means& usable) noexcept {
+      // Each of `usable` is a byte, of which one bit says something.
+      return std::bit_cast<std::uint32_t>(usable) | std::uint32_t{commutative} << 1 | std::uint32_t{1} << 2 |
+             std::uint64_t{static_cast<std::uint32_t>(ranks)} << 32;
+    }
+  };
+
   [[nodiscard]] static constexpr bool goes_through_the_window(operation_kind kind, std::size_t bytes, int ranks,
                                                               const means& usable) noexcept {
     return usable.shared && has_shared_memory(kind) && !goes_past_the_window(kind, bytes, ranks);
   }
   /// By an override, if there is one that may be used; otherwise by the first row that applies.
-  [[nodiscard]] constexpr algorithm choose_by_table(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
-                                                    means usable) const {
+  [[nodiscard, gnu::noinline]] constexpr algorithm choose_by_table(operation_kind kind, std::size_t bytes, int ranks,
+                                                                   bool commutative, means usable) const {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
     if (wanted != algorithm{} && (commutative || !find_implementation(kind, wanted)->needs_commutative) &&
         (usable.native || wanted != algorithm::native) && (usable.shared || wanted != algorithm::shared_memory) &&
@@ -227,6 +252,7 @@ class selection_table {
   std::array<std::size_t, operations> first_{};  // the first row of each operation that has one
   bool natives_ = false;
   std::array<algorithm, operations> overrides_{};
+  mutable std::array<answer, operations> answers_{};
 };
 
 /// Into how many segments a pipeline cuts a vector: as many as balance the rounds that it takes to fill against the

@@ -84,7 +84,7 @@ class front_base {
   [[nodiscard]] int size() const noexcept { return group_ ? group_->size() : 0; }
 
   /// The call can be made at all: the communicator is open, this process is in it, nothing has failed.
-  void require_open(operation_kind kind) const {
+  COHORT_ALIGNED void require_open(operation_kind kind) const {
     if (!group_) refuse_entry(kind, errc::closed);
     transport::engine& e = group_->engine();
     if (e.forked()) refuse_entry(kind, errc::forked);

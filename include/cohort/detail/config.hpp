@@ -20,5 +20,6 @@
 
 // Before a function that waits for a line of another core by looking at it. How often it looks decides how often it takes the
 // line away from its writer, and where its loop happens to lie in memory decides that: up to a third of a short call, one
-// way or the other, by changes elsewhere in the program.
-#define COHORT_ALIGNED_LOOP [[gnu::aligned(64)]]
+// way or the other, by changes elsewhere in the program. And before the short functions that every call in memory passes,
+// some of them several times: a tenth.
+#define COHORT_ALIGNED [[gnu::aligned(64)]]

@@ -37,17 +37,12 @@ struct frame {
 
   [[nodiscard]] bytes_type encode() const noexcept {
     bytes_type b{};
-    // In one go: who reads all of it soon need not wait for four writes of parts.
-    const std::uint64_t first = std::uint64_t{static_cast<std::uint8_t>(kind)} | std::uint64_t{header.tagged} << 8 |
-                                std::uint64_t{awaits_reading} << 9 | std::uint64_t{places} << 16 |
-                                std::uint64_t{header.sequence} << 32;
-    detail::put_little(&b[0], first);
-    detail::put_little(&b[8], header.context);
-    detail::put_little(&b[16], header.bytes);
-    detail::put_little(&b[24], ticket);
-    detail::put_little(&b[32], header.call.count);
-    detail::put_little(&b[40], header.call.packed());
+    put(b, first_word(kind, header, awaits_reading, places), header, ticket);
     return b;
+  }
+  /// The same of a message, into `b`.
+  static void encode_message(bytes_type& b, const envelope& header, bool awaits_reading) noexcept {
+    put(b, first_word(frame_kind::message, header, awaits_reading, 0), header, 0);
   }
 
   /// False for bytes that no rank of this version sends.
@@ -67,6 +62,41 @@ struct frame {
     f.header.call =
         signature::unpack(detail::get_little<std::uint64_t>(b + 40), detail::get_little<std::uint64_t>(b + 32));
     return f.header.bytes <= (std::uint64_t{1} << 56);
+  }
+
+  // --- of a header that is looked at where it lies: for a message that somebody waits for, decoding is half of the work
+  /// Whether it is that of a message which a receive that nobody has posted may take, with `room` bytes: what `decode` and
+  /// `may_take` say together.
+  [[nodiscard]] static bool is_message_for(const unsigned char* b, const envelope& expected,
+                                           std::size_t room) noexcept {
+    const auto word = [b](std::size_t at) { return detail::get_little<std::uint64_t>(b + at); };
+    if ((word(0) & ~awaits_reading_bit) != first_word(frame_kind::message, expected, false, 0)) return false;
+    if (word(8) != expected.context) return false;
+    if (expected.tagged) return signature::unpack(word(40), 0).type == expected.call.type && word(16) <= room;
+    return word(16) == room && word(32) == expected.call.count && word(40) == expected.call.packed();
+  }
+  [[nodiscard]] static std::uint64_t message_bytes(const unsigned char* b) noexcept {
+    return detail::get_little<std::uint64_t>(b + 16);
+  }
+  [[nodiscard]] static bool says_awaits_reading(const unsigned char* b) noexcept { return (b[1] & 2) != 0; }
+
+ private:
+  static constexpr std::uint64_t awaits_reading_bit = std::uint64_t{1} << 9;
+
+  // In one go: who reads all of it soon need not wait for four writes of parts.
+  [[nodiscard]] static std::uint64_t first_word(frame_kind kind, const envelope& header, bool awaits_reading,
+                                                std::uint16_t places) noexcept {
+    return std::uint64_t{static_cast<std::uint8_t>(kind)} | std::uint64_t{header.tagged} << 8 |
+           (awaits_reading ? awaits_reading_bit : 0) | std::uint64_t{places} << 16 |
+           std::uint64_t{header.sequence} << 32;
+  }
+  static void put(bytes_type& b, std::uint64_t first, const envelope& header, std::uint64_t ticket) noexcept {
+    detail::put_little(&b[0], first);
+    detail::put_little(&b[8], header.context);
+    detail::put_little(&b[16], header.bytes);
+    detail::put_little(&b[24], ticket);
+    detail::put_little(&b[32], header.call.count);
+    detail::put_little(&b[40], header.call.packed());
   }
 };
 

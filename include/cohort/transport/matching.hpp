@@ -172,10 +172,10 @@ class matcher {
     return *cached_;
   }
 
-  std::unordered_map<std::uint64_t, queues> queues_{};
   queues* cached_ = nullptr;
   std::uint64_t cached_context_ = 0;
   std::size_t early_ = 0;
+  std::unordered_map<std::uint64_t, queues> queues_{};
 };
 
 /// What is wrong with delivering this message to this receive; nothing, if all is well.

@@ -67,7 +67,12 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   static constexpr std::size_t longest_notice = 4096;
 
   peer_connection(peer_connection_owner& owner, std::unique_ptr<byte_stream> stream, int peer)
-      : owner_(&owner), stream_(std::move(stream)), peer_(peer), staging_(staging_bytes) {}
+      : owner_(&owner),
+        stream_(std::move(stream)),
+        peer_(peer),
+        same_host_(stream_->same_host()),
+        eager_limit_(stream_->eager_limit()),
+        staging_(staging_bytes) {}
 
   [[nodiscard]] int peer() const noexcept { return peer_; }
   [[nodiscard]] bool open() const noexcept { return owner_ != nullptr; }
@@ -157,7 +162,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// How many bytes come with this announcement: none, or as many as may come unasked. Who sends them need not stop for the
   /// answer.
   [[nodiscard]] std::size_t comes_along(std::uint64_t ticket) const noexcept {
-    return (ticket & begun_ticket) != 0 ? stream_->eager_limit() : 0;
+    return (ticket & begun_ticket) != 0 ? eager_limit_ : 0;
   }
 
   // What on_message answers with, and on_announce for what comes along.
@@ -241,7 +246,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   }
   /// How much is read before it is known where it goes.
   [[nodiscard]] std::size_t staged_at_once() const noexcept {
-    if (stream_->same_host()) return least_staged;
+    if (same_host_) return least_staged;
     return last_was_long_ ? staged_of_long : staging_bytes;
   }
   [[nodiscard]] std::size_t rest_to_stage() const noexcept;
@@ -260,13 +265,19 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     return stripes_sends_ && bytes >= shortest_striped;
   }
   [[nodiscard]] bool may_send_early(std::size_t bytes) const noexcept {
-    if (bytes > stream_->eager_limit() || credit_ < cost_of(bytes) || goes_over_stripes(bytes)) return false;
-    if (bytes <= always_early || !stream_->same_host()) return true;
+    if (bytes > eager_limit_ || credit_ < cost_of(bytes) || goes_over_stripes(bytes)) return false;
+    if (bytes <= always_early || !same_host_) return true;
     return owner_->copies_with_senders() && !owner_->shares_cores();
   }
   [[nodiscard]] bool continues_burst(std::size_t bytes) noexcept;
-  [[nodiscard]] std::size_t write_first(frame& f, const piece& payload, boost::system::error_code& failure);
-  void send_at_once(request& r, frame f);
+  /// A header, and room behind it for a payload that is copied sooner than it is said where it lies.
+  struct short_message {
+    frame::bytes_type header;
+    std::byte payload[80];
+  };
+  [[nodiscard]] std::size_t write_first(short_message& first, const envelope& header, const piece& payload,
+                                        boost::system::error_code& failure);
+  void send_at_once(request& r);
   void announce(request& r);
   void send_asked(request& r);
   void enqueue_frame(frame_kind kind, const envelope& header, std::uint64_t ticket);
@@ -305,12 +316,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] bool take_offered(request& receive, std::uint64_t ticket);
   [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
                                                 std::span<const piece> into);
-  [[nodiscard]] static bool can_be_taken(const frame& f, std::size_t there, const envelope& expected,
-                                         const piece& into);
-  void note_taken(const frame& f, std::uint64_t& came);
+  [[nodiscard]] static bool can_be_taken(const unsigned char* header, std::size_t there, const envelope& expected,
+                                         const piece& into) noexcept;
+  void note_taken(std::size_t bytes, std::uint64_t& came);
   bool use_behind();
   void keep_places();
   void note_read() noexcept;
+  void use_read(std::size_t from, std::size_t to);
   bool consume(const std::byte* data, std::size_t bytes);
   bool begin_frame(const unsigned char* bytes);
   void land(const std::byte* data, std::size_t bytes);
@@ -349,15 +361,30 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   peer_connection_owner* owner_;
   std::unique_ptr<byte_stream> stream_;
   int peer_;
+  // What the stream says of itself, and never says otherwise.
+  const bool same_host_;
+  const std::size_t eager_limit_;
 
+  // What a short message and its answer need, side by side: behind each system call all of it comes from further away.
   bool gathers_bursts_ = false;
   bool in_burst_ = false;  // what is short may wait in the stream
-  send_burst burst_{};
-  std::vector<outgoing> queue_{};
-  std::size_t head_ = 0;
-  std::vector<piece> out_pieces_{};
+  bool stripes_sends_ = false;
+  bool peer_has_left_ = false;
+  bool over_ = false;
+  bool last_was_long_ = false;
+  bool sender_awaits_reading_ = false;  // as the last header said
+  bool reading_ = false;                // what has come is being read
   std::int64_t credit_ = window;
   std::int64_t owed_ = 0;
+  std::size_t head_ = 0;
+  std::vector<outgoing> queue_{};
+  send_burst burst_{};
+  detail::byte_buffer staging_;
+  std::size_t header_filled_ = 0;
+  std::uint64_t payload_left_ = 0;
+  std::size_t behind_left_ = 0;  // bytes of a notice or of a list of places that are still to come
+
+  std::vector<piece> out_pieces_{};
   std::uint64_t next_ticket_ = 1;
   // A few at a time: looked through from the front.
   tickets announced_{};             // ours, waiting for a grant
@@ -372,23 +399,13 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   std::uint64_t part_of_ = 0;     // the ticket of the part that is coming; 0: it is none
   std::chrono::steady_clock::time_point last_news_{};
   std::chrono::steady_clock::time_point last_whole_{};  // when all of the last had come that was offered
-  bool reading_ = false;                                // what has come is being read
   bool follows_whole_ = false;                          // and one was whole in the same reading
   copy_choice copies_{};
 
-  detail::byte_buffer staging_;
-  bool last_was_long_ = false;
-  bool sender_awaits_reading_ = false;  // as the last header said
-  std::size_t header_filled_ = 0;
   unsigned char header_bytes_[frame::size] = {};
-  std::uint64_t payload_left_ = 0;
   std::uint64_t payload_done_ = 0;
   bool payload_is_early_ = false;  // it counts against the window
-  bool peer_has_left_ = false;
-  bool over_ = false;
-  bool stripes_sends_ = false;
-  std::size_t behind_left_ = 0;  // bytes of a notice or of a list of places that are still to come
-  frame_kind comes_behind_{};    // what they belong to
+  frame_kind comes_behind_{};      // what is behind a header belongs to
   frame share_asked_{};
   bool senders_may_write_ = true;  // the kernel has refused none yet
   bool has_read_ = false;          // the peer's memory: the kernel lets this process

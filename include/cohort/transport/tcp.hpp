@@ -133,10 +133,12 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   };
   struct peer {
     link state = link::none;
-    tcp_peer_address address{};
+    bool awaited = true;  // each turn asks its socket: a receive may wait for what comes from it
+    prompt_answers answers{};
     std::shared_ptr<peer_connection> connection{};
     watched_socket* socket = nullptr;  // what the connection runs over, one of the two
     shm_stream* memory = nullptr;
+    tcp_peer_address address{};
     std::shared_ptr<tcp_introduction> dialing{};
     request_list waiting{};  // sends that wait for the connection
     bool read_armed = false;
@@ -144,8 +146,6 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
     bool reads_again = false;  // soon, without waiting for the socket
     bool left = false;         // in good order, as the monitor says; what it sent before may still be on its way
     int stripes = 0;           // of what is sent to it; 0: not looked at yet
-    prompt_answers answers{};
-    bool awaited = true;  // each turn asks its socket: a receive may wait for what comes from it
     std::vector<lane> lanes{};
   };
 
@@ -239,12 +239,12 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   std::vector<int> host_marks_{};  // of every rank; equal for those of one host
   int ranks_on_machine_ = 1;
   std::vector<int> open_{};  // connected by sockets
-  shm_links links_{};        // connected by memory
-  matcher matcher_{};
-  retirements retirements_{};
-  std::unique_ptr<tcp_monitor> monitor_{};
   std::uint64_t times_looked_ = 0;
   bool in_bursts_ = false;  // messages of this rank may wait in sockets
+  matcher matcher_{};
+  retirements retirements_{};
+  shm_links links_{};  // connected by memory
+  std::unique_ptr<tcp_monitor> monitor_{};
   unsigned turn_ = 0;
   unsigned reactor_turns_awake_ = 0;  // since a socket was last watched
   bool turn_scheduled_ = false;

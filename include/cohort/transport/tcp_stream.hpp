@@ -25,26 +25,24 @@ class tcp_stream final : public byte_stream {
 
   // A list of pieces costs the kernel 0.1 µs more than one, in which 4 KiB are copied: what is at most half of that, with a header,
   // is put together.
+  // What needs room on the stack is apart: between a short message and its answer the same few lines of it are used.
   std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
-    constexpr int how = MSG_DONTWAIT | MSG_NOSIGNAL;
+    if (from.size() == 1) return send_one(from[0], failure);
     std::size_t total = 0;
     for (const piece& p : from) total += p.bytes;
-    std::array<std::byte, longest_gathered> together;  // filled as far as it is used
-    if (from.size() > 1 && total <= together.size()) {
-      std::byte* at = together.data();
-      for (const piece& p : from) at = std::copy_n(p.data, p.bytes, at);
-      return attempt(failure, [&](int fd) { return ::send(fd, together.data(), total, how); });
-    }
-    if (from.size() == 1) return attempt(failure, [&](int fd) { return ::send(fd, from[0].data, from[0].bytes, how); });
-    return transfer(from, failure, [](int fd, msghdr& m) { return ::sendmsg(fd, &m, how); });
+    if (total <= longest_gathered) return send_together(from, total, failure);
+    return transfer(from, failure, [](int fd, msghdr& m) { return ::sendmsg(fd, &m, sending); });
   }
   std::size_t receive(std::span<const piece> into, boost::system::error_code& failure) override {
     std::size_t wanted = 0;
-    for (const piece& p : into) wanted += p.bytes;
-    const std::size_t got =
-        into.size() == 1
-            ? attempt(failure, [&](int fd) { return ::recv(fd, into[0].data, into[0].bytes, MSG_DONTWAIT); })
-            : transfer(into, failure, [](int fd, msghdr& m) { return ::recvmsg(fd, &m, MSG_DONTWAIT); });
+    std::size_t got = 0;
+    if (into.size() == 1) {
+      wanted = into[0].bytes;
+      got = attempt(failure, [&](int fd) { return ::recv(fd, into[0].data, wanted, MSG_DONTWAIT); });
+    } else {
+      for (const piece& p : into) wanted += p.bytes;
+      got = transfer(into, failure, [](int fd, msghdr& m) { return ::recvmsg(fd, &m, MSG_DONTWAIT); });
+    }
     if (got == 0 && wanted > 0 && !failure && !blocked_) failure = boost::asio::error::eof;
     return got;
   }
@@ -57,8 +55,21 @@ class tcp_stream final : public byte_stream {
   static constexpr std::size_t most_pieces = 64;
   static constexpr std::size_t longest_gathered = (std::size_t{2} << 10) + 64;
 
+  static constexpr int sending = MSG_DONTWAIT | MSG_NOSIGNAL;
+
+  std::size_t send_one(const piece& all, boost::system::error_code& failure) {
+    return attempt(failure, [&](int fd) { return ::send(fd, all.data, all.bytes, sending); });
+  }
+  [[gnu::noinline]] std::size_t send_together(std::span<const piece> from, std::size_t total,
+                                              boost::system::error_code& failure) {
+    std::array<std::byte, longest_gathered> together;  // filled as far as it is used
+    std::byte* at = together.data();
+    for (const piece& p : from) at = std::copy_n(p.data, p.bytes, at);
+    return send_one({together.data(), total}, failure);
+  }
   template <class Call>
-  std::size_t transfer(std::span<const piece> pieces, boost::system::error_code& failure, Call system_call) {
+  [[gnu::noinline]] std::size_t transfer(std::span<const piece> pieces, boost::system::error_code& failure,
+                                         Call system_call) {
     std::array<iovec, most_pieces> parts;  // filled as far as it is used
     const std::size_t count = std::min(pieces.size(), most_pieces);
     for (std::size_t i = 0; i < count; ++i) parts[i] = {pieces[i].data, pieces[i].bytes};

@@ -23,8 +23,8 @@ static_assert(whole_for_one_bytes >= at_once_bytes, "a frame goes on from where 
 namespace detail {
 
 /// An all_reduce of a vector that the ranks combine slice by slice.
-COHORT_ALIGNED_LOOP inline bool slices_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
-                                               std::size_t count, const cohort::detail::reducer& op) {
+COHORT_ALIGNED inline bool slices_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
+                                          std::size_t count, const cohort::detail::reducer& op) {
   const std::size_t bytes = count * op.element_bytes;
   const transport::regions* const reachable =
       static_cast<transport::sharing_engine&>(t.home->engine()).shared_buffers();
@@ -72,8 +72,8 @@ COHORT_ALIGNED_LOOP inline bool slices_at_once(const cohort::detail::ticket& t, 
 
 }  // namespace detail
 
-COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const std::byte* in, std::byte* out,
-                                                    std::size_t count, const cohort::detail::reducer& op, int root) {
+COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const std::byte* in, std::byte* out,
+                                               std::size_t count, const cohort::detail::reducer& op, int root) {
   if (t.signature.algorithm != algorithm::shared_memory) return pair_at_once(t).reduce(in, out, count, op, root);
   const int p = t.home->size();
   const std::size_t bytes = count * op.element_bytes;
@@ -106,9 +106,8 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, c
 /// From here on a rank's own block of a reduce_scatter is left where it is.
 inline constexpr std::size_t shortest_apart = std::size_t{4} << 10;
 
-COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t, const layout& in,
-                                                            const layout& out, std::size_t longest,
-                                                            const cohort::detail::reducer& op) {
+COHORT_ALIGNED COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t, const layout& in, const layout& out,
+                                                       std::size_t longest, const cohort::detail::reducer& op) {
   if (t.signature.algorithm != algorithm::shared_memory) return pair_at_once(t).reduce_scatter(in, out, longest, op);
   if (!may_be_at_once(t, longest) || op.prepare != nullptr) return false;
   const auto ranks = static_cast<std::size_t>(t.home->size());
@@ -152,8 +151,8 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool reduce_scatter_at_once(cohort::detail::tick
   return true;
 }
 
-COHORT_ALIGNED_LOOP COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, const std::byte* in, std::byte* out,
-                                                  std::size_t count, const cohort::detail::reducer& op) {
+COHORT_ALIGNED COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, const std::byte* in, std::byte* out,
+                                             std::size_t count, const cohort::detail::reducer& op) {
   if (t.signature.algorithm != algorithm::shared_memory) return pair_at_once(t).scan(in, out, count, op);
   const std::size_t bytes = count * op.element_bytes;
   if (!may_be_at_once(t, bytes)) return false;
@@ -184,7 +183,7 @@ COHORT_ALIGNED_LOOP COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, con
   return true;
 }
 
-COHORT_ALIGNED_LOOP COHORT_DECL bool broadcast_at_once(cohort::detail::ticket& t, std::byte* data, std::size_t bytes) {
+COHORT_ALIGNED COHORT_DECL bool broadcast_at_once(cohort::detail::ticket& t, std::byte* data, std::size_t bytes) {
   short_move m;
   m.in = m.out = data;
   m.block = bytes;

@@ -59,7 +59,16 @@ COHORT_DECL bool pair_at_once::take(std::byte* data, std::size_t bytes) {
 
 COHORT_DECL bool pair_at_once::take_and_combine(const std::byte* in, std::byte* out, std::size_t count,
                                                 const cohort::detail::reducer& op) {
-  alignas(64) std::byte arrived[longest];
+  // What is tiny leaves the stack where it was: its lines are in the cache.
+  constexpr std::size_t tiny = 256;
+  return count * op.element_bytes <= tiny ? combine_within<tiny>(in, out, count, op)
+                                          : combine_within<longest>(in, out, count, op);
+}
+
+template <std::size_t Room>
+bool pair_at_once::combine_within(const std::byte* in, std::byte* out, std::size_t count,
+                                  const cohort::detail::reducer& op) {
+  alignas(64) std::byte arrived[Room];
   const std::size_t bytes = count * op.element_bytes;
   if (!take(arrived, bytes)) return false;
   contribute(op, in, out, count, 2);
@@ -68,11 +77,11 @@ COHORT_DECL bool pair_at_once::take_and_combine(const std::byte* in, std::byte* 
   return true;
 }
 
-COHORT_DECL bool pair_at_once::barrier() {
+[[gnu::noinline]] COHORT_DECL bool pair_at_once::barrier() {
   return possible(0) && attempt([&] { return give(nullptr, 0) && take(nullptr, 0); });
 }
 
-COHORT_DECL bool pair_at_once::move(const short_move& m) {
+[[gnu::noinline]] COHORT_DECL bool pair_at_once::move(const short_move& m) {
   const int r = call_->home->rank();
   const bool gives = m.gives(r);
   const bool takes = m.takes(r);
@@ -90,8 +99,8 @@ COHORT_DECL bool pair_at_once::move(const short_move& m) {
   });
 }
 
-COHORT_DECL bool pair_at_once::reduce(const std::byte* in, std::byte* out, std::size_t count,
-                                      const cohort::detail::reducer& op, int root) {
+[[gnu::noinline]] COHORT_DECL bool pair_at_once::reduce(const std::byte* in, std::byte* out, std::size_t count,
+                                                        const cohort::detail::reducer& op, int root) {
   const int r = call_->home->rank();
   const std::size_t bytes = count * op.element_bytes;
   if (op.prepare != nullptr || !possible(bytes)) return false;
@@ -101,8 +110,8 @@ COHORT_DECL bool pair_at_once::reduce(const std::byte* in, std::byte* out, std::
   });
 }
 
-COHORT_DECL bool pair_at_once::scan(const std::byte* in, std::byte* out, std::size_t count,
-                                    const cohort::detail::reducer& op) {
+[[gnu::noinline]] COHORT_DECL bool pair_at_once::scan(const std::byte* in, std::byte* out, std::size_t count,
+                                                      const cohort::detail::reducer& op) {
   const std::size_t bytes = count * op.element_bytes;
   if (op.prepare != nullptr || !possible(bytes)) return false;
   return attempt([&] {
@@ -114,8 +123,8 @@ COHORT_DECL bool pair_at_once::scan(const std::byte* in, std::byte* out, std::si
   });
 }
 
-COHORT_DECL bool pair_at_once::reduce_scatter(const layout& in, const layout& out, std::size_t bytes,
-                                              const cohort::detail::reducer& op) {
+[[gnu::noinline]] COHORT_DECL bool pair_at_once::reduce_scatter(const layout& in, const layout& out, std::size_t bytes,
+                                                                const cohort::detail::reducer& op) {
   const std::byte* const all = in.row_of(bytes);
   std::byte* const result = out.row_of(bytes);
   if (op.prepare != nullptr || all == nullptr || result == nullptr || !possible(bytes)) return false;

@@ -38,7 +38,7 @@ class step_at_once {
 
   /// Takes the window for the call; `tiny` if its data stand beside the words. False: a frame must carry it out, as
   /// something is in its way, or the others are not worth waiting for without one.
-  [[nodiscard]] bool begin(bool tiny) noexcept {
+  COHORT_ALIGNED [[nodiscard]] bool begin(bool tiny) noexcept {
     if (!step_.open() || step_.window().busy || call_->home->busy()) return false;
     if (!step_.transport().how_to_wait().looks_briefly()) return false;
     if (!step_.transport().nothing_early()) return false;  // it may contradict this call
@@ -48,7 +48,7 @@ class step_at_once {
     return step_.may_begin() || settled();
   }
   /// This rank's data are in place: from here on a frame could only go on.
-  void raise() noexcept {
+  COHORT_ALIGNED void raise() noexcept {
     state_ = state::raised;
     step_.announce_to_others(call_->sequence, call_->signature);
     step_.raise_unheard();
@@ -60,8 +60,10 @@ class step_at_once {
     step_.wake();
   }
   /// Whether rank k has raised the same; looks for it as long as a frame would before it waits.
-  [[nodiscard]] bool raised_by(int k) noexcept { return soon(step_.raised_by(k)) && step_.note_raised(k); }
-  [[nodiscard]] bool raised_by_all() noexcept {
+  COHORT_ALIGNED [[nodiscard]] bool raised_by(int k) noexcept {
+    return soon(step_.raised_by(k)) && step_.note_raised(k);
+  }
+  COHORT_ALIGNED [[nodiscard]] bool raised_by_all() noexcept {
     for (int k = 1; k < step_.size(); ++k) {
       if (!raised_by(step_.other(k))) return false;
     }
@@ -74,7 +76,7 @@ class step_at_once {
   }
   [[nodiscard]] bool second_by(int k) noexcept { return soon(step_.second_by(k)); }
   /// This rank has what it needs: the call is complete.
-  void end() noexcept {
+  COHORT_ALIGNED void end() noexcept {
     step_.fetch_next();
     step_.end_step();
     step_.window().begun = transport::shm_window::none;
@@ -92,7 +94,7 @@ class step_at_once {
     return transport::reached_soon(what, step_.transport().how_to_wait());
   }
   /// Whether no rank is too far behind, and none still reads what this operation writes.
-  [[nodiscard]] bool settled() noexcept {
+  COHORT_ALIGNED [[nodiscard]] bool settled() noexcept {
     for (int i = 1; i < step_.size(); ++i) {
       const int k = step_.other(i);
       const auto last = step_.follows(k);

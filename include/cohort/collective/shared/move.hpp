@@ -145,7 +145,7 @@ inline std::size_t check_sizes(const window_move& m, const transport::window_use
 /// Carries a move out that needs no more than one step, if that can be done without a frame.
 ///
 /// Result: false: a frame must carry it out, from the beginning or from where this has left it
-COHORT_ALIGNED_LOOP [[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const window_move& m) {
+COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const window_move& m) {
   const int p = t.home->size();
   if (!may_be_at_once(t, m.longest) || !m.sizes_are_known) return false;
   const bool tiny = m.tiny(p);

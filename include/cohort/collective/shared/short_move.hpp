@@ -22,7 +22,7 @@ namespace cohort::collective {
 ///
 /// Result: as of the other moves at once
 /// Needs:  `fits_beside_words`
-COHORT_ALIGNED_LOOP [[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const short_move& m) {
+COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::ticket& t, const short_move& m) {
   const int p = t.home->size();
   if (!may_be_at_once(t, m.block)) return false;
   step_at_once now(t);

@@ -86,13 +86,13 @@ COHORT_DECL void front_base::refuse_overlap(operation_kind kind) const {
   refuse(kind, "input and output overlap in part: pass disjoint buffers, or use the in-place form");
 }
 
-COHORT_DECL collective::algorithm front_base::choose(operation_kind kind, std::size_t bytes) const {
+COHORT_ALIGNED COHORT_DECL collective::algorithm front_base::choose(operation_kind kind, std::size_t bytes) const {
   return group_->selection.choose(kind, bytes, size(), true,
                                   {true, shares(kind), group_->hosts != nullptr, group_->crowded});
 }
 
-COHORT_DECL collective::algorithm front_base::choose(operation_kind kind, std::size_t bytes, bool commutative,
-                                                     bool may_be_native) const {
+COHORT_ALIGNED COHORT_DECL collective::algorithm front_base::choose(operation_kind kind, std::size_t bytes,
+                                                                    bool commutative, bool may_be_native) const {
   return group_->selection.choose(
       kind, bytes, size(), commutative && !group_->ordered,
       {may_be_native && !group_->ordered, shares(kind), group_->hosts != nullptr, group_->crowded});

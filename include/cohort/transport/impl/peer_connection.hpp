@@ -26,12 +26,9 @@ inline void peer_connection::send(request& r) {
   const std::size_t bytes = r.header.bytes;
   if (may_send_early(bytes)) {
     credit_ -= cost_of(bytes);
-    frame f;
-    f.kind = frame_kind::message;
-    f.header = r.header;
-    if (head_ == queue_.size() && r.piece_count <= 1) return send_at_once(r, f);
+    if (head_ == queue_.size() && r.piece_count <= 1) return send_at_once(r);
     outgoing o;
-    o.header = f.encode();
+    frame::encode_message(o.header, r.header, false);
     o.source = &r;
     o.total = frame::size + bytes;
     enqueue(std::move(o));
@@ -39,7 +36,7 @@ inline void peer_connection::send(request& r) {
   }
   r.ticket = next_ticket_++;
   if (goes_over_stripes(bytes)) r.ticket |= striped_ticket;
-  const bool offers = stream_->same_host() && bytes > 0 && r.piece_count <= most_places;
+  const bool offers = same_host_ && bytes > 0 && r.piece_count <= most_places;
   if (offers && take_cursor(r)) r.ticket |= shared_ticket;
   if (!offers) return announce(r);
   announced_.emplace_back(r.ticket, &r);
@@ -48,9 +45,9 @@ inline void peer_connection::send(request& r) {
 
 /// Sends its first bytes along where these may come unasked.
 inline void peer_connection::announce(request& r) {
-  const std::size_t first = stream_->eager_limit();
+  const std::size_t first = eager_limit_;
   const bool begins =
-      r.header.bytes > first && credit_ >= cost_of(first) && (r.ticket & striped_ticket) == 0 && !stream_->same_host();
+      r.header.bytes > first && credit_ >= cost_of(first) && (r.ticket & striped_ticket) == 0 && !same_host_;
   if (begins) r.ticket |= begun_ticket;
   announced_.emplace_back(r.ticket, &r);
   if (!begins) return enqueue_frame(frame_kind::announce, r.header, r.ticket);
@@ -93,17 +90,25 @@ inline bool peer_connection::continues_burst(std::size_t bytes) noexcept {
 /// Gives a message with nothing in front of it to the stream. In a burst the stream may keep the next ones back, once this one
 /// has told the receiver that it does.
 ///
-/// Result: how many of its bytes the stream has taken
-inline std::size_t peer_connection::write_first(frame& f, const piece& payload, boost::system::error_code& failure) {
-  f.awaits_reading = continues_burst(payload.bytes);
-  const frame::bytes_type header = f.encode();
-  // A send never writes through its pieces.
-  const piece parts[2] = {{reinterpret_cast<std::byte*>(const_cast<unsigned char*>(header.data())), header.size()},
-                          payload};
-  const std::size_t sent = stream_->send({parts, payload.bytes > 0 ? std::size_t{2} : std::size_t{1}}, failure);
-  if (sent < header.size() + payload.bytes) {
+/// Result: how many of its bytes the stream has taken; in `first` its header, should some be left
+inline std::size_t peer_connection::write_first(short_message& first, const envelope& header, const piece& payload,
+                                                boost::system::error_code& failure) {
+  static_assert(sizeof first == frame::size + sizeof first.payload);
+  const bool awaits_reading = continues_burst(payload.bytes);
+  frame::encode_message(first.header, header, awaits_reading);
+  const std::size_t total = frame::size + payload.bytes;
+  piece parts[2] = {{reinterpret_cast<std::byte*>(&first), total}, payload};
+  std::size_t count = 1;
+  if (payload.bytes > sizeof first.payload) {
+    parts[0].bytes = frame::size;
+    count = 2;
+  } else if (payload.bytes > 0) {
+    std::memcpy(first.payload, payload.data, payload.bytes);
+  }
+  const std::size_t sent = stream_->send({parts, count}, failure);
+  if (sent < total) {
     end_burst();
-  } else if (f.awaits_reading && !in_burst_ && stream_->let_wait(true)) {
+  } else if (awaits_reading && !in_burst_ && stream_->let_wait(true)) {
     in_burst_ = true;
     owner_->on_burst(*this);
   }
@@ -113,16 +118,14 @@ inline std::size_t peer_connection::write_first(frame& f, const piece& payload, 
 inline bool peer_connection::send_now(const envelope& header, const piece& payload) {
   constexpr std::size_t most_copied = std::size_t{16} << 10;
   if (has_output() || payload.bytes > most_copied || !may_send_early(payload.bytes)) return false;
-  frame f;
-  f.kind = frame_kind::message;
-  f.header = header;
+  short_message first;  // filled as far as it is used
   boost::system::error_code failure;
-  const std::size_t sent = write_first(f, payload, failure);
+  const std::size_t sent = write_first(first, header, payload, failure);
   if (failure || sent == 0) return false;
   credit_ -= cost_of(payload.bytes);
   if (sent == frame::size + payload.bytes) return true;
   outgoing rest;
-  rest.header = f.encode();
+  rest.header = first.header;
   rest.total = frame::size + payload.bytes;
   rest.sent = sent;
   rest.own.assign(payload.data, payload.data + payload.bytes);
@@ -131,18 +134,19 @@ inline bool peer_connection::send_now(const envelope& header, const piece& paylo
 }
 
 /// With nothing in front of it a message needs no place in the queue, unless the stream has no room for all of it.
-inline void peer_connection::send_at_once(request& r, frame f) {
+inline void peer_connection::send_at_once(request& r) {
   const piece payload = r.piece_count == 1 ? r.pieces[0] : piece{};
   const std::size_t total = frame::size + payload.bytes;
+  short_message first;  // filled as far as it is used
   boost::system::error_code failure;
-  const std::size_t sent = write_first(f, payload, failure);
+  const std::size_t sent = write_first(first, r.header, payload, failure);
   if (sent == total) {
     r.place = nullptr;
     owner_->on_sent(r);
     return;
   }
   outgoing o;
-  o.header = f.encode();
+  o.header = first.header;
   o.source = &r;
   o.total = total;
   o.sent = sent;

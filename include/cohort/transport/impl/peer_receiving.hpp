@@ -7,28 +7,27 @@
 
 namespace cohort::transport {
 
-/// Whether the frame is the message that is expected, and fits, and all of it is among the `there` bytes.
-inline bool peer_connection::can_be_taken(const frame& f, std::size_t there, const envelope& expected,
-                                          const piece& into) {
-  return f.kind == frame_kind::message && f.header.bytes <= there - frame::size &&
-         may_take(f.header, expected, into.bytes);
+/// Whether the header is there, and is that of the message that is expected, which fits and is among the `there` bytes too.
+inline bool peer_connection::can_be_taken(const unsigned char* header, std::size_t there, const envelope& expected,
+                                          const piece& into) noexcept {
+  return there >= frame::size && frame::is_message_for(header, expected, into.bytes) &&
+         frame::message_bytes(header) <= there - frame::size;
 }
 
-inline void peer_connection::note_taken(const frame& f, std::uint64_t& came) {
-  came = f.header.bytes;
-  last_was_long_ = f.header.bytes >= long_message;
-  return_credit(static_cast<std::size_t>(f.header.bytes));
+inline void peer_connection::note_taken(std::size_t bytes, std::uint64_t& came) {
+  came = bytes;
+  last_was_long_ = bytes >= long_message;
+  return_credit(bytes);
 }
 
 inline bool peer_connection::receive_now(const envelope& expected, const piece& into, std::uint64_t& came) {
   if (!between_frames()) return false;
   unsigned char header[frame::size];
   const std::size_t there = stream_->peek(std::as_writable_bytes(std::span(header)));
-  frame f;
-  if (there < frame::size || !frame::decode(header, f) || !can_be_taken(f, there, expected, into)) return false;
-  const auto bytes = static_cast<std::size_t>(f.header.bytes);
+  if (!can_be_taken(header, there, expected, into)) return false;
+  const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
   stream_->take(frame::size, {into.data, bytes});
-  note_taken(f, came);
+  note_taken(bytes, came);
   return true;
 }
 
@@ -39,25 +38,34 @@ inline peer_connection::first_message peer_connection::receive_first(const envel
   boost::system::error_code failure;
   const std::size_t got = stream_->receive({&room, 1}, failure);
   if (failure) {
+    const auto alive = weak_from_this().lock();
     end_first(failure, "receiving");
     return first_message::another;
   }
   if (got == 0) return first_message::none;
-  frame f;
   const auto* const header = reinterpret_cast<const unsigned char*>(staging_.data());
-  if (got < frame::size || !frame::decode(header, f) || !can_be_taken(f, got, expected, into)) {
-    consume(staging_.data(), got);
-    note_read();
+  if (!can_be_taken(header, got, expected, into)) {
+    use_read(0, got);
     return first_message::another;
   }
-  const auto bytes = static_cast<std::size_t>(f.header.bytes);
+  const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
   if (bytes > 0) std::memcpy(into.data, staging_.data() + frame::size, bytes);
-  sender_awaits_reading_ = f.awaits_reading;
-  note_taken(f, came);
+  sender_awaits_reading_ = frame::says_awaits_reading(header);
+  note_taken(bytes, came);
   const std::size_t used = frame::size + bytes;
-  if (got > used && open()) consume(staging_.data() + used, got - used);
-  note_read();
+  if (got > used && open()) {
+    use_read(used, got);
+  } else {
+    note_read();
+  }
   return first_message::taken;
+}
+
+/// What has been read between these two places goes where it would have gone anyway, which may end this connection.
+inline void peer_connection::use_read(std::size_t from, std::size_t to) {
+  const auto alive = weak_from_this().lock();
+  consume(staging_.data() + from, to - from);
+  note_read();
 }
 
 inline void peer_connection::grant(request& receive, std::uint64_t ticket) {
@@ -285,7 +293,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
   payload_goes_on_ = false;
   switch (f.kind) {
     case frame_kind::message:
-      if (f.header.bytes > stream_->eager_limit()) {
+      if (f.header.bytes > eager_limit_) {
         return lose(error_of(boost::system::errc::message_size), "reading a message longer than its window");
       }
       payload_left_ = f.header.bytes;
@@ -295,7 +303,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       return open();
     case frame_kind::announce:
       payload_left_ = comes_along(f.ticket);
-      if (payload_left_ > 0 && (stream_->same_host() || f.header.bytes <= payload_left_)) {
+      if (payload_left_ > 0 && (same_host_ || f.header.bytes <= payload_left_)) {
         return lose(error_of(boost::system::errc::message_size),
                     "reading the first bytes of a message that has no others");
       }
@@ -303,7 +311,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       owner_->on_announce(*this, f.header, f.ticket);
       return open();
     case frame_kind::offer:
-      if (!stream_->same_host()) {
+      if (!same_host_) {
         return lose(error_of(boost::system::errc::invalid_argument),
                     "reading an offer of memory that is not on this host");
       }
@@ -314,7 +322,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       comes_behind_ = f.kind;
       return true;
     case frame_kind::share:
-      if (!stream_->same_host()) {
+      if (!same_host_) {
         return lose(error_of(boost::system::errc::invalid_argument),
                     "reading places in memory that is not on this host");
       }

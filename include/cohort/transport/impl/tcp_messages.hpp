@@ -64,14 +64,15 @@ inline bool tcp_transport::receive_from_socket(peer& p, const envelope& expected
   constexpr std::size_t longest = std::size_t{16} << 10;
   if (!asks_sockets() || how_to_wait().crowded()) return false;
   if (into.bytes > longest || !matcher_.idle(expected.context) || !p.answers.expected()) return false;
-  const std::shared_ptr<peer_connection> c = p.connection;  // what comes may end it
   auto there = peer_connection::first_message::none;
   note_look();
   for (int i = 0; i < looks && there == peer_connection::first_message::none; ++i) {
-    there = c->receive_first(expected, into, came);
+    there = p.connection->receive_first(expected, into, came);
   }
-  // Who is answered so soon does not sleep.
-  if (there == peer_connection::first_message::taken && c->open() && p.socket->watched()) unwatch(p);
+  // Who is answered so soon does not sleep. What came behind it may have ended the connection.
+  if (there == peer_connection::first_message::taken && p.connection && p.connection->open() && p.socket->watched()) {
+    unwatch(p);
+  }
   if (there != peer_connection::first_message::another) p.answers.came(there == peer_connection::first_message::taken);
   return there == peer_connection::first_message::taken;
 }

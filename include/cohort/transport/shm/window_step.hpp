@@ -54,7 +54,7 @@ class window_step {
   void stays_short() noexcept { writes_slot_ = false; }
   /// Whether there is nothing to wait for before this operation goes on: no rank is too far behind, all have called the
   /// same until then, and none reads any more what this rank is about to overwrite.
-  [[nodiscard]] bool may_begin() const noexcept {
+  COHORT_ALIGNED [[nodiscard]] bool may_begin() const noexcept {
     for (int k = 0; k < window_->size(); ++k) {
       if (k != window_->rank() && (follows(k).word != nullptr || left_by(k).word != nullptr)) return false;
     }
@@ -133,12 +133,12 @@ class window_step {
   }
   /// The same for those that look; `wake` is to follow for those that sleep.
   void raise_unheard() noexcept { entry(window_->rank()).step.store(window_->steps + 1, std::memory_order_release); }
-  void raise_second() noexcept {
+  COHORT_ALIGNED void raise_second() noexcept {
     window_->head(window_->rank()).second.store(window_->steps + 1, std::memory_order_release);
     wake();
   }
   /// This rank has read what it needs of this step.
-  void end_step() noexcept {
+  COHORT_ALIGNED void end_step() noexcept {
     ++window_->steps;
     window_->head(window_->rank()).done.store(window_->steps, std::memory_order_release);
     wake();
@@ -149,7 +149,7 @@ class window_step {
   /// The line that the next operation will write first was last read by others.
   void fetch_next() const noexcept { detail::fetch_line_to_write(&entry(window_->rank(), number_ + 1)); }
   /// Something was written that others may wait for.
-  void wake() noexcept {
+  COHORT_ALIGNED void wake() noexcept {
     neighbours& all = *transport_->host_ranks();
     all.written();
     for (const shm_window::sleeper& other : window_->watched()) {
