@@ -2,6 +2,7 @@
 // The header of every message: its place on the wire, and that bytes which no rank of this version sends are refused.
 #include <doctest/doctest.h>
 
+#include <cohort/mpi/packet.hpp>
 #include <cohort/transport/frame.hpp>
 #include <cohort/transport/matching.hpp>
 
@@ -47,6 +48,32 @@ bool equal(const frame& a, const frame& b) {
          a.header.context == b.header.context && a.header.sequence == b.header.sequence && a.header.tagged == b.header.tagged &&
          a.header.bytes == b.header.bytes && a.header.call == b.header.call;
 }
+
+/// A message, and a receive that it is for, but mostly for one thing.
+struct nearly_right {
+  envelope expected = sample().header;
+  envelope came{};
+  std::size_t room = 0;
+
+  explicit nearly_right(std::mt19937_64& random) {
+    expected.tagged = random() % 2 == 0;
+    expected.bytes = random() % 4096;
+    room = static_cast<std::size_t>(expected.bytes) + (random() % 4 == 0 ? random() % 3 : 0);
+    came = expected;
+    switch (random() % 12) {
+      case 0: came.context ^= std::uint64_t{1} << random() % 64; break;
+      case 1: came.sequence ^= std::uint32_t{1} << random() % 32; break;
+      case 2: came.tagged = !came.tagged; break;
+      case 3: came.bytes ^= std::uint64_t{1} << random() % 50; break;
+      case 4: came.call.count ^= std::uint64_t{1} << random() % 64; break;
+      case 5: came.call.type ^= static_cast<std::uint16_t>(1U << random() % 16); break;
+      case 6: came.call.functor ^= static_cast<std::uint16_t>(1U << random() % 16); break;
+      case 7: came.call.root ^= static_cast<std::uint16_t>(1U << random() % 16); break;
+      case 8: came.call.kind = operation_kind::broadcast; break;
+      default: break;
+    }
+  }
+};
 
 }  // namespace
 
@@ -129,39 +156,39 @@ TEST_CASE("frame: a header that is looked at where it lies is taken for the same
   int taken = 0;
   int refused = 0;
   for (int i = 0; i < 200000; ++i) {
-    envelope expected = sample().header;
-    expected.tagged = one_in(2);
-    expected.bytes = random() % 4096;
+    const nearly_right m(random);
     frame came;
     came.kind = one_in(16) ? static_cast<frame_kind>(random() % 12) : frame_kind::message;
-    came.header = expected;
+    came.header = m.came;
     came.awaits_reading = one_in(3);
     if (one_in(4)) came.ticket = random();
-    const std::size_t room = expected.bytes + (one_in(4) ? random() % 3 : 0);
-    // Mostly one thing is wrong, if any.
-    switch (random() % 12) {
-      case 0: came.header.context ^= std::uint64_t{1} << random() % 64; break;
-      case 1: came.header.sequence ^= std::uint32_t{1} << random() % 32; break;
-      case 2: came.header.tagged = !came.header.tagged; break;
-      case 3: came.header.bytes ^= std::uint64_t{1} << random() % 50; break;
-      case 4: came.header.call.count ^= std::uint64_t{1} << random() % 64; break;
-      case 5: came.header.call.type ^= static_cast<std::uint16_t>(1U << random() % 16); break;
-      case 6: came.header.call.functor ^= static_cast<std::uint16_t>(1U << random() % 16); break;
-      case 7: came.header.call.root ^= static_cast<std::uint16_t>(1U << random() % 16); break;
-      case 8: came.header.call.kind = operation_kind::broadcast; break;
-      case 9: came.places = static_cast<std::uint16_t>(random() % 3); break;
-      default: break;
-    }
+    if (one_in(12)) came.places = static_cast<std::uint16_t>(random() % 3);
     frame::bytes_type bytes = came.encode();
     if (one_in(32)) bytes[1] = static_cast<unsigned char>(random());
     frame decoded;
     const bool is_it = frame::decode(bytes.data(), decoded) && decoded.kind == frame_kind::message &&
-                       may_take(decoded.header, expected, room);
-    REQUIRE(frame::is_message_for(bytes.data(), expected, room) == is_it);
+                       may_take(decoded.header, m.expected, m.room);
+    REQUIRE(frame::is_message_for(bytes.data(), m.expected, m.room) == is_it);
     if (is_it) {
       REQUIRE(frame::message_bytes(bytes.data()) == decoded.header.bytes);
       REQUIRE(frame::says_awaits_reading(bytes.data()) == decoded.awaits_reading);
     }
+    ++(is_it ? taken : refused);
+  }
+  CHECK(taken > 20000);
+  CHECK(refused > 20000);
+}
+
+TEST_CASE("frame: so is the header of a message over MPI") {
+  std::mt19937_64 random(12);
+  int taken = 0;
+  int refused = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const nearly_right m(random);
+    const auto kind = random() % 16 == 0 ? mpi_packet::kind::part : mpi_packet::kind::eager;
+    const mpi_packet p = mpi_packet::of(kind, m.came);
+    const bool is_it = kind == mpi_packet::kind::eager && may_take(p.header(0), m.expected, m.room);
+    REQUIRE(p.is_message_for(m.expected, m.room) == is_it);
     ++(is_it ? taken : refused);
   }
   CHECK(taken > 20000);

@@ -66,10 +66,12 @@ template <class Taken>
 COHORT_DECL bool mpi_endpoint::take_one_or_sent(Taken taken) {
   if (outgoing_.empty() || listening_count_ == 0) return take_one(taken);
   const std::size_t slot = listening_[next_listening_];
-  std::array<MPI_Request, 1 + most_at_once> asked{arriving_[slot]};
-  std::array<MPI_Status, 1 + most_at_once> statuses{};
-  std::array<int, 1 + most_at_once> ended{};
+  // Filled as far as they are used: this is asked again and again.
+  std::array<MPI_Request, 1 + most_at_once> asked;
+  std::array<MPI_Status, 1 + most_at_once> statuses;
+  std::array<int, 1 + most_at_once> ended;
   const std::size_t sends = std::min(outgoing_.size(), most_at_once);
+  asked[0] = arriving_[slot];
   for (std::size_t i = 0; i < sends; ++i) asked[1 + i] = outgoing_[i].sent;
   int count = 0;
   detail::check_mpi(MPI_Testsome(static_cast<int>(1 + sends), asked.data(), &count, ended.data(), statuses.data()),
@@ -99,11 +101,9 @@ COHORT_DECL bool mpi_endpoint::receive_by_mpi(int from, const envelope& expected
     any = true;
     mpi_packet p;
     if (bytes >= sizeof p) std::memcpy(&p, data, sizeof p);
-    const envelope header = p.header(source);
-    came = header.bytes;
-    taken = source == from && static_cast<mpi_packet::kind>(p.what) == mpi_packet::kind::eager &&
-            p.bytes == bytes - sizeof p && may_take(header, expected, into.bytes);
+    taken = source == from && p.bytes == bytes - sizeof p && p.is_message_for(expected, into.bytes);
     if (!taken) return handle(source, data, bytes);
+    came = p.bytes;
     if (p.bytes > 0) std::memcpy(into.data, data + sizeof p, p.bytes);
     return_credit(source, p.bytes);
   };
