@@ -4,6 +4,7 @@
 // Run by mpirun with the names of parts; each rank checks what it sees and says what is wrong.
 #include "again.hpp"
 #include "mistakes.hpp"
+#include "of_two.hpp"
 #include "parts.hpp"
 #include "selection.hpp"
 
@@ -427,6 +428,7 @@ const part parts[] = {
     {"waits_for_one_who_left", waits_for_one_who_left},
     {"throws", throws, 0, 1},
     {"many_at_once", many_at_once},
+    {"many_of_two", many_of_two},
     {"begun_at_once", begun_at_once},
     {"groups", groups},
     {"one_group_fails", one_group_fails},

@@ -11,6 +11,7 @@
 #include <cohort/mpi/device_memory.hpp>
 #include <cohort/mpi/header.hpp>
 #include <cohort/mpi/native_turn.hpp>
+#include <cohort/mpi/of_two.hpp>
 #include <cohort/mpi/packet.hpp>
 #include <cohort/mpi/reduction.hpp>
 #include <cohort/mpi/unasked.hpp>
@@ -84,6 +85,10 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   // --- memory of a device: transport/device_memory.hpp
   [[nodiscard]] mpi_cuda_support cuda_support() const noexcept { return cuda_support_; }
   [[nodiscard]] bool takes_device_memory() const noexcept { return takes_device_memory_; }
+  /// The other member of a group of two.
+  [[nodiscard]] of_two other_of(const group& g) const noexcept {
+    return g.size() == 2 ? of_two(g.rank(), greatest_tag_ + 1, device_memory_) : of_two();
+  }
   [[nodiscard]] device_ranges& device_memory() noexcept { return device_memory_; }
 
   // --- collectives of MPI's own: native_turn.hpp and native.hpp
@@ -122,6 +127,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   static constexpr std::size_t most_at_once = 4;
   /// How long a transfer that is given up may hold this thread, until MPI has let go of the buffer.
   static constexpr std::chrono::seconds patience{2};
+  static constexpr std::chrono::milliseconds longest_taking_back{100};
   static constexpr std::chrono::milliseconds longest_inquiry{300};
   static constexpr std::chrono::seconds between_comparisons{1};
   /// In a query that is no inquiry of an overdue call, and in the answer.
@@ -300,8 +306,8 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   device_ranges device_memory_{};
   MPI_Comm control_ = MPI_COMM_NULL;
   MPI_Comm data_ = MPI_COMM_NULL;
-  int greatest_tag_ = 32767;
-  int next_tag_ = 1;  // 0 is that of headers
+  int greatest_tag_ = 32766;  // of a message; one more is that of collectives of two ranks
+  int next_tag_ = 1;          // 0 is that of headers
   std::vector<int> free_tags_{};
   matcher matcher_{};
   shm_links links_{};

@@ -91,12 +91,15 @@ struct cuts {
 };
 
 struct started {
+  of_two two{};
   void end(bool) noexcept {}
 };
 
 struct barrier_body : started {
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
-    check_mpi(MPI_Ibarrier(comm, &parts.another()), "MPI_Ibarrier");
+    if (!two) return check_mpi(MPI_Ibarrier(comm, &parts.another()), "MPI_Ibarrier");
+    two.give(nullptr, 0, MPI_BYTE, comm, parts);
+    two.take(nullptr, 0, MPI_BYTE, comm, parts);
   }
 };
 
@@ -110,7 +113,14 @@ struct broadcast_body : started {
     std::size_t at = 0;
     do {
       const std::size_t n = std::min(most, bytes - at);
-      check_mpi(MPI_Ibcast(data + at, static_cast<int>(n), MPI_BYTE, root, comm, &parts.another()), "MPI_Ibcast");
+      const auto count = static_cast<int>(n);
+      if (!two) {
+        check_mpi(MPI_Ibcast(data + at, count, MPI_BYTE, root, comm, &parts.another()), "MPI_Ibcast");
+      } else if (two.rank() == root) {
+        two.give(data + at, count, MPI_BYTE, comm, parts);
+      } else {
+        two.take(data + at, count, MPI_BYTE, comm, parts);
+      }
       at += n;
     } while (at < bytes);
   }
@@ -210,9 +220,12 @@ struct reduce_scatter_body : reduction_body {
 
 struct all_gather_body : started {
   std::byte* all = nullptr;
+  std::byte* mine = nullptr;  ///< this rank's block, if it is not in its place yet: only of two ranks
   cuts where{};
-  mpi_bytes block{};  ///< of an even one
+  mpi_bytes block{};  ///< of an even one, which has no address
+  std::size_t block_bytes = 0;
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
+    if (two && where.even) return exchange(comm, parts);
     MPI_Request& r = parts.another();
     if (where.even) {
       check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, all, block.count, block.type, comm, &r), "MPI_Iallgather");
@@ -222,11 +235,19 @@ struct all_gather_body : started {
           "MPI_Iallgatherv");
     }
   }
+  void exchange(MPI_Comm comm, request_list_of_mpi& parts) const {
+    std::byte* const place = all + block_bytes * static_cast<std::size_t>(two.rank());
+    const std::byte* const from = mine != nullptr ? mine : place;
+    two.give(from, block.count, block.type, comm, parts);
+    two.take(all + block_bytes * static_cast<std::size_t>(two.other()), block.count, block.type, comm, parts);
+    two.keep(place, from, block_bytes);
+  }
 };
 
 /// gather and scatter: one block here, on the root one of every rank.
 struct rooted_body : started {
   mpi_bytes mine{};
+  std::size_t block_bytes = 0;
   std::byte* all = nullptr;
   cuts where{};
   bool in_v = false;
@@ -234,6 +255,7 @@ struct rooted_body : started {
   bool in_place = false;
   int root = 0;
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
+    if (two && !in_v) return pass(comm, parts);
     MPI_Request& r = parts.another();
     void* const own = in_place ? MPI_IN_PLACE : mine.address;
     if (gathers && in_v) {
@@ -250,15 +272,36 @@ struct rooted_body : started {
       check_mpi(MPI_Iscatter(all, mine.count, mine.type, own, mine.count, mine.type, root, comm, &r), "MPI_Iscatter");
     }
   }
+  void pass(MPI_Comm comm, request_list_of_mpi& parts) const {
+    const bool here = two.rank() == root;
+    std::byte* const theirs = here ? all + block_bytes * static_cast<std::size_t>(two.other()) : nullptr;
+    if (gathers == here) {
+      two.take(here ? theirs : mine.address, mine.count, mine.type, comm, parts);
+    } else {
+      two.give(here ? theirs : mine.address, mine.count, mine.type, comm, parts);
+    }
+    if (!here || in_place) return;
+    std::byte* const ours = all + block_bytes * static_cast<std::size_t>(root);
+    two.keep(gathers ? ours : mine.address, gathers ? mine.address : ours, block_bytes);
+  }
 };
 
 struct all_to_all_body : started {
   std::byte* in = nullptr;
   std::byte* out = nullptr;
   mpi_bytes block{};
+  std::size_t block_bytes = 0;
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
+    if (two) return exchange(comm, parts);
     check_mpi(MPI_Ialltoall(in, block.count, block.type, out, block.count, block.type, comm, &parts.another()),
               "MPI_Ialltoall");
+  }
+  void exchange(MPI_Comm comm, request_list_of_mpi& parts) const {
+    const std::size_t own = block_bytes * static_cast<std::size_t>(two.rank());
+    const std::size_t theirs = block_bytes * static_cast<std::size_t>(two.other());
+    two.give(in + theirs, block.count, block.type, comm, parts);
+    two.take(out + theirs, block.count, block.type, comm, parts);
+    two.keep(out + own, in + own, block_bytes);
   }
 };
 /// Every block is a datatype of its own at its own address: any sizes, anywhere.

@@ -63,11 +63,15 @@ class native_start<transport::mpi_endpoint> {
     const layout::row mine = in.as_row();
     const std::size_t bytes = of_all(mine.block_bytes);
     if (bytes == 0 || bytes > longest || all.block_bytes != mine.block_bytes) return false;
-    std::byte* const place = all.data + mine.block_bytes * static_cast<std::size_t>(home_->rank());
-    if (place != mine.data) std::memcpy(place, mine.data, mine.block_bytes);
     transport::detail_mpi::all_gather_body body;
     body.all = all.data;
+    body.mine = mine.data;
     body.block = cohort::detail::mpi_bytes::of(nullptr, mine.block_bytes);
+    body.block_bytes = mine.block_bytes;
+    if (home_->size() != 2) {
+      std::byte* const place = all.data + mine.block_bytes * static_cast<std::size_t>(home_->rank());
+      if (place != mine.data) std::memcpy(place, mine.data, mine.block_bytes);
+    }
     return carried_out(body, bytes);
   }
   [[nodiscard]] bool all_to_all(const layout& in, const layout& out) {
@@ -80,6 +84,7 @@ class native_start<transport::mpi_endpoint> {
     body.in = from.data;
     body.out = to.data;
     body.block = cohort::detail::mpi_bytes::of(nullptr, from.block_bytes);
+    body.block_bytes = from.block_bytes;
     return carried_out(body, bytes);
   }
   [[nodiscard]] bool reduce_scatter(const layout& in, const layout& out, const cohort::detail::reducer& op) {
@@ -119,6 +124,7 @@ class native_start<transport::mpi_endpoint> {
     if (bytes == 0 || bytes > longest || (here && all.block_bytes != mine.block_bytes)) return false;
     transport::detail_mpi::rooted_body body;
     body.mine = cohort::detail::mpi_bytes::of(mine.data, mine.block_bytes);
+    body.block_bytes = mine.block_bytes;
     body.all = all.data;
     body.in_place = here && mine.data >= all.data && mine.data < all.data + bytes;
     body.gathers = gathers;
@@ -131,6 +137,7 @@ class native_start<transport::mpi_endpoint> {
     const MPI_Comm comm = endpoint().comm_to_start_on(*home_);
     if (comm == MPI_COMM_NULL) return false;
     transport::request_list_of_mpi parts;
+    if constexpr (requires { body.two; }) body.two = endpoint().other_of(*home_);
     try {
       body.start(comm, parts);
     } catch (const error&) {

@@ -12,16 +12,13 @@
 
 namespace cohort::detail {
 
-/// Blocks that two ranks do better to give each other as messages, which are copied, than by MPI's own collectives.
-#ifdef OPEN_MPI
-inline constexpr std::size_t longest_copied = std::size_t{16} << 10;
-#else
-inline constexpr std::size_t longest_copied = std::size_t{64} << 10;
-#endif
-/// Whether there are longer ones that MPI does not ask for either.
-inline constexpr bool asks_late = unasked_by_mpi > longest_copied;
-/// The same of those that MPI would ask for, which messages in parts are not.
+/// Messages of two ranks that MPI would ask for, and is not asked about in parts, up to so many bytes.
 inline constexpr std::size_t longest_in_parts = std::size_t{80} << 10;
+#ifdef OPEN_MPI
+inline constexpr std::size_t longest_of_two = longest_in_parts;
+#else
+inline constexpr std::size_t longest_of_two = std::size_t{64} << 10;
+#endif
 
 namespace mpi_rows {
 
@@ -132,40 +129,33 @@ inline void add_all_reduce(selection_rows& rows) {
 }
 
 /// MPI_Ireduce of both libraries takes up to eight times as long as a schedule, but for two ranks and some lengths.
-inline void add_reduce(selection_rows& rows, bool checked) {
+inline void add_reduce(selection_rows& rows, [[maybe_unused]] bool checked) {
   constexpr operation_kind kind = operation_kind::reduce;
   add_usual(rows, kind);
   rows.push_back({kind, std::size_t{40} << 10, 2, false, binomial});
-  if (!checked && asks_late) rows.push_back({kind, (std::size_t{20} << 10) + 1, 2, false, native});
+#ifdef OPEN_MPI
+  if (!checked) rows.push_back({kind, (std::size_t{20} << 10) + 1, 2, false, native});
+#endif
 }
 
-/// What two ranks do by messages where it is not short: from so many bytes on, and the blocks that MPI would ask for.
-struct between_two {
-  operation_kind operation;
-  std::size_t long_bytes;
-  collective::algorithm by_messages;
-};
-inline constexpr between_two by_messages_of_two[] = {
-    {broadcast, std::size_t{1} << 20, binomial},  {gather, std::size_t{512} << 10, linear},
-    {scatter, std::size_t{256} << 10, linear},    {all_gather, std::size_t{4} << 20, circulant},
-    {all_to_all, std::size_t{2} << 20, pairwise},
-};
-
-/// Of two ranks messages carry what is short: that takes no longer than MPI's blocking call; and most of what is so long that
-/// MPI's own cut it. What is in between has fewer copies by MPI. MPI's scans take several times as long as a message.
+/// MPI's own collectives of two ranks are a message each way, without a header (of_two.hpp). What MPI would ask for goes
+/// sooner in parts, as messages with headers do; over Open MPI, so do long ones from one rank to the other as cohort cuts them.
 inline void add_unchecked(selection_rows& rows, operation_kind kind) {
-  const std::size_t blocks = kind == all_gather ? 2 : 1;
-  const bool in_v = kind == gather_v || kind == scatter_v || kind == all_gather_v || kind == all_to_all_v;
-  rows.push_back({kind, 0, in_v ? 1 : 3, false, native});  // in v, the size is not known to all
-  if (kind == scan || kind == exclusive_scan || kind == barrier) return;
-  for (const between_two& two : by_messages_of_two) {
-    if (two.operation != kind) continue;
-    rows.push_back({kind, two.long_bytes, 2, false, two.by_messages});
-    if (!asks_late) continue;
-    rows.push_back({kind, blocks * longest_in_parts + 1, 2, false, native});
-    rows.push_back({kind, blocks * unasked_by_mpi + 1, 2, false, two.by_messages});
-  }
-  rows.push_back({kind, blocks * longest_copied + 1, 1, false, native});
+  rows.push_back({kind, 0, 3, false, native});
+  if (kind == scan || kind == exclusive_scan) return;
+#ifdef OPEN_MPI
+  if (kind == broadcast) rows.push_back({kind, std::size_t{1} << 20, 2, false, binomial});
+  if (kind == scatter) rows.push_back({kind, std::size_t{2} << 20, 2, false, linear});
+#endif
+  const auto in_parts = [&](std::size_t blocks, collective::algorithm how) {
+    rows.push_back({kind, blocks * longest_of_two + 1, 2, false, native});
+    rows.push_back({kind, blocks * unasked_by_mpi + 1, 2, false, how});
+  };
+  if (kind == broadcast) in_parts(1, binomial);
+  if (kind == gather || kind == scatter) in_parts(1, linear);
+  if (kind == all_gather) in_parts(2, circulant);
+  if (kind == all_to_all) in_parts(1, pairwise);
+  rows.push_back({kind, 0, 1, false, native});
 }
 
 }  // namespace mpi_rows

@@ -16,7 +16,7 @@ namespace cohort::transport {
 namespace detail_mpi {
 
 // The library's version up to the patch level, and that of the messages below.
-inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 10;
+inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 11;
 
 [[nodiscard]] inline int rank_in(MPI_Comm comm) {
   int rank = 0;
@@ -66,7 +66,7 @@ COHORT_DECL mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
   void* limit = nullptr;
   int known = 0;
   detail::check_mpi(MPI_Comm_get_attr(data_, MPI_TAG_UB, static_cast<void*>(&limit), &known), "MPI_Comm_get_attr");
-  if (known != 0) greatest_tag_ = *static_cast<const int*>(limit);
+  if (known != 0) greatest_tag_ = *static_cast<const int*>(limit) - 1;
   left_.resize(static_cast<std::size_t>(size()), false);
   following_.resize(static_cast<std::size_t>(size()), 0);
   coming_.resize(static_cast<std::size_t>(size()));

@@ -121,10 +121,14 @@ COHORT_DECL void mpi_endpoint::give_up(native_turn& t) noexcept {
 }
 
 COHORT_DECL void mpi_endpoint::wait_for_end(request_list_of_mpi& parts, native_line& line) noexcept {
-  const auto until = clock::now() + patience;
+  auto until = clock::now() + (parts.may_be_left() ? clock::duration{0} : clock::duration{patience});
   int code = MPI_SUCCESS;
-  while (!tested(parts, code)) {
-    if (clock::now() >= until) return;
+  for (bool taken_back = false; !tested(parts, code);) {
+    if (clock::now() >= until) {
+      if (std::exchange(taken_back, true)) return;
+      parts.take_back();
+      until += longest_taking_back;
+    }
     hear_recalls();
     ::sched_yield();
   }

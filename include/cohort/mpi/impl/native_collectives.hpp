@@ -19,6 +19,7 @@ namespace detail_mpi {
 template <class Body>
 task<> carry_out(call& c, Body& body) {
   auto& endpoint = static_cast<mpi_endpoint&>(c.engine());
+  if constexpr (requires { body.two; }) body.two = endpoint.other_of(c.home());
   native_turn turn(endpoint, c);
   turn.self = &body;
   turn.start = [](void* self, MPI_Comm comm, request_list_of_mpi& parts) {
@@ -120,7 +121,8 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::all_gather(call& c, const l
   detail_mpi::all_gather_body body;
   body.all = all.data();
   body.where = detail_mpi::cuts::of(out);
-  body.block = detail::mpi_bytes::of(nullptr, out.bytes(0, 1));
+  body.block_bytes = out.bytes(0, 1);
+  body.block = detail::mpi_bytes::of(nullptr, body.block_bytes);
   co_await detail_mpi::carry_out(c, body);
   all.give();
 }
@@ -133,6 +135,7 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::gather(call& c, int root, c
   detail_mpi::rooted_body body;
   const detail_mpi::gathered mine(c, in, true);
   body.mine = detail::mpi_bytes::of(mine.data(), mine.bytes());
+  body.block_bytes = mine.bytes();
   body.in_place = here && mine.within(all);
   body.all = all.data();
   body.in_v = c.signature().kind == operation_kind::gather_v;
@@ -150,6 +153,7 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::scatter(call& c, int root, 
   detail_mpi::rooted_body body;
   const detail_mpi::gathered mine(c, out, false);
   body.mine = detail::mpi_bytes::of(mine.data(), mine.bytes());
+  body.block_bytes = mine.bytes();
   body.in_place = here && mine.within(all);
   body.all = all.data();
   body.in_v = c.signature().kind == operation_kind::scatter_v;
@@ -170,7 +174,8 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::even_all_to_all(call& c, co
   detail_mpi::all_to_all_body body;
   body.in = from.data();
   body.out = to.data();
-  body.block = detail::mpi_bytes::of(nullptr, in.bytes(0, 1));
+  body.block_bytes = in.bytes(0, 1);
+  body.block = detail::mpi_bytes::of(nullptr, body.block_bytes);
   co_await detail_mpi::carry_out(c, body);
   to.give();
 }
