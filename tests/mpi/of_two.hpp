@@ -20,8 +20,11 @@ inline task<> many_of_two(world_type world) {
   if (!two.is_member()) co_return;
   const int r = two.rank();
   const auto value = [](int kind, std::size_t i, int rank) { return static_cast<int>(1000 * i) + 10 * kind + rank; };
+  // Does not commute: what comes from rank 1 counts.
+  const auto last_of_two = [](int, int b) noexcept { return b; };
   struct call {
     std::vector<int> broadcast, gathered, scattered, gather, all, to_all, exchanged;
+    std::vector<int> sum, in_place, reduced, scanned, before, half;
   };
   const std::size_t lengths[] = {1, 3, 1000, 5000, 15000, 20000, 30000, 70000, 300000, 0, 800000, 2};
   constexpr int rounds = 2;
@@ -44,6 +47,18 @@ inline task<> many_of_two(world_type world) {
     ops.push_back(two.all_gather(c.gather, c.all));
     c.to_all.assign(2 * n, -1);
     ops.push_back(two.all_to_all(c.exchanged, c.to_all));
+    c.sum.assign(n, -1);
+    ops.push_back(two.all_reduce(c.gather, c.sum, cohort::sum{}));
+    c.in_place = c.gather;
+    ops.push_back(two.all_reduce(c.in_place, last_of_two));
+    c.reduced.assign(n, -1);
+    ops.push_back(two.reduce(c.gather, c.reduced, cohort::sum{}, root));
+    c.scanned.assign(n, -1);
+    ops.push_back(two.scan(c.gather, c.scanned, last_of_two));
+    c.before.assign(n, -1);
+    ops.push_back(two.exclusive_scan(c.gather, c.before, cohort::sum{}));
+    c.half.assign(n, -1);
+    ops.push_back(two.reduce_scatter(c.exchanged, c.half, cohort::sum{}));
   }
   for (std::size_t i = ops.size(); i-- > 0;) co_await ops[i];
   const auto holds = [](const std::vector<int>& v, std::size_t from, std::size_t to, int wanted, const char* what) {
@@ -65,6 +80,13 @@ inline task<> many_of_two(world_type world) {
       holds(c.all, begin, begin + n, value(2, i, from), "all_gather");
       holds(c.to_all, begin, begin + n, value(3, i, from), "all_to_all");
     }
+    const int both = value(2, i, 0) + value(2, i, 1);
+    holds(c.sum, 0, n, both, "all_reduce");
+    holds(c.in_place, 0, n, value(2, i, 1), "all_reduce in place, in the order of ranks");
+    holds(c.reduced, 0, n, r == root ? both : -1, "reduce");
+    holds(c.scanned, 0, n, value(2, i, r), "scan, in the order of ranks");
+    holds(c.before, 0, n, r == 0 ? 0 : value(2, i, 0), "exclusive_scan");
+    holds(c.half, 0, n, value(3, i, 0) + value(3, i, 1), "reduce_scatter");
   }
   // A block that is in its place already.
   std::vector<int> in_place(2 * 700, value(5, 0, r));

@@ -27,11 +27,26 @@ inline task<> selection(world_type) {
     }
   }
   expect(over_mpi.choose(all_reduce, 1 << 20, 4, true) == algorithm::native, "MPI's own of four ranks");
-  for (const auto kind : {reduce, all_reduce, reduce_scatter, scan}) {
-    const algorithm of_two = over_mpi.choose(kind, 8, 2, true);
-    expect(cohort::collective::is_one_message(kind, of_two), "a message where two ranks need no more");
+  const auto checks = cohort::detail::mpi_selection(cohort::transport::native_check::always);
+  for (const auto kind :
+       {barrier, broadcast, reduce, all_reduce, gather, scatter, all_gather, all_to_all, reduce_scatter, scan}) {
+    expect(over_mpi.choose(kind, 8, 2, true) == algorithm::native, "messages of two ranks without headers");
+    expect(cohort::collective::is_one_message(kind, over_mpi.choose(kind, 8, 2, true, {false})),
+           "a message where two ranks need no more, and the functor may throw");
+    expect(cohort::collective::is_one_message(kind, checks.choose(kind, 8, 2, true)), "headers, which are checked");
   }
-  expect(over_mpi.choose(barrier, 0, 2, true) == algorithm::native, "a message each way without a header");
+  expect(over_mpi.choose(all_reduce, cohort::detail::unasked_by_mpi, 2, false) == algorithm::native,
+         "the longest vectors without headers");
+  expect(over_mpi.choose(reduce_scatter, 2 * cohort::detail::unasked_by_mpi, 2, false) == algorithm::native,
+         "the longest halves without headers");
+  expect(over_mpi.choose(scan, 32768, 2, false) == algorithm::recursive_doubling, "a stream of messages");
+  constexpr cohort::collective::means in_memory{true, true};
+  for (const auto kind : {broadcast, scatter, all_gather, all_to_all}) {
+    expect(cohort::collective::is_one_message(kind, over_mpi.choose(kind, std::size_t{4} << 20, 2, true, in_memory)),
+           "messages in memory past the window, which are not MPI's");
+  }
+  expect(over_mpi.choose(scan, 8, 2, true, in_memory) == algorithm::recursive_doubling, "a stream in memory");
+  expect(over_mpi.choose(all_reduce, 8, 2, true, in_memory) == algorithm::shared_memory, "the window");
   constexpr std::size_t parts = std::size_t{64} << 10;
   for (const auto kind : {broadcast, gather, scatter, all_to_all, all_gather}) {
     const std::size_t blocks = kind == all_gather ? 2 : 1;

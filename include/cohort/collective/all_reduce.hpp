@@ -4,6 +4,7 @@
 
 #include <cohort/collective/at_once.hpp>
 #include <cohort/collective/body.hpp>
+#include <cohort/collective/native_start.hpp>
 #include <cohort/collective/window.hpp>
 
 namespace cohort::collective {
@@ -54,6 +55,14 @@ operation<> all_reduce(cohort::detail::ticket t, const T* in, T* out, std::size_
   if constexpr (transport::sharing_transport<Transport>) {
     const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
     if (reduce_at_once(t, bytes_of(in), bytes_of(out), count, combine, -1)) return operation<>::completed({});
+  }
+  native_start<Transport> now(t);
+  if constexpr (transport::native_all_reduce<Transport, T, Op>) {
+    const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+    if (now.all_reduce(bytes_of(in), bytes_of(out), count, combine)) {
+      conclude(combine, bytes_of(out), count, t.home->size());
+      return operation<>::completed({});
+    }
   }
   return all_reduce_in_frame<Transport, T, Op>(std::move(t), in, out, count, std::move(op));
 }

@@ -28,6 +28,13 @@ class native_start {
   [[nodiscard]] bool reduce(const std::byte*, std::byte*, std::size_t, const cohort::detail::reducer&) const noexcept {
     return false;
   }
+  [[nodiscard]] bool all_reduce(const std::byte*, std::byte*, std::size_t,
+                                const cohort::detail::reducer&) const noexcept {
+    return false;
+  }
+  [[nodiscard]] bool scan(const std::byte*, std::byte*, std::size_t, const cohort::detail::reducer&) const noexcept {
+    return false;
+  }
   [[nodiscard]] bool gather(const layout&, const layout&) const noexcept { return false; }
   [[nodiscard]] bool scatter(const layout&, const layout&) const noexcept { return false; }
   [[nodiscard]] bool all_gather(const layout&, const layout&) const noexcept { return false; }

@@ -5,6 +5,7 @@
 
 #include <cohort/collective/at_once.hpp>
 #include <cohort/collective/body.hpp>
+#include <cohort/collective/native_start.hpp>
 #include <cohort/collective/window.hpp>
 
 #include <cstring>
@@ -54,6 +55,14 @@ operation<> scan(cohort::detail::ticket t, const T* in, T* out, std::size_t coun
   if constexpr (transport::sharing_transport<Transport>) {
     const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
     if (scan_at_once(t, bytes_of(in), bytes_of(out), count, combine)) return operation<>::completed({});
+  }
+  native_start<Transport> now(t);
+  if constexpr (transport::native_scan<Transport, T, Op>) {
+    const cohort::detail::reducer combine = cohort::detail::make_reducer<T>(op);
+    if (now.scan(bytes_of(in), bytes_of(out), count, combine)) {
+      conclude(combine, bytes_of(out), count, t.home->rank() + 1);
+      return operation<>::completed({});
+    }
   }
   return scan_in_frame<Transport, T, Op>(std::move(t), in, out, count, std::move(op));
 }

@@ -208,7 +208,7 @@ class selection_table {
   /// Whether the backend has collectives of its own.
   [[nodiscard]] constexpr bool has_natives() const noexcept { return natives_; }
 
-  static constexpr std::size_t capacity = 160;
+  static constexpr std::size_t capacity = 192;
 
  private:
   /// What the table said to a call.
@@ -238,6 +238,7 @@ class selection_table {
       return wanted;
     }
     if (goes_through_the_window(kind, bytes, ranks, usable)) return algorithm::shared_memory;
+    if (usable.shared && has_shared_memory(kind)) usable.native = false;  // what goes past it are messages in memory
     if (usable.hosts && has_hierarchy(kind, commutative)) return algorithm::hierarchical;
     for (const selection_row& row : rows().subspan(first_[static_cast<std::size_t>(kind)])) {
       if (row.applies(kind, bytes, ranks, commutative, usable)) return row.algorithm;

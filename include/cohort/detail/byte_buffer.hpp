@@ -128,6 +128,11 @@ class borrowed_buffer {
   }
   [[nodiscard]] std::byte* data() const noexcept { return buffer_.data(); }
   [[nodiscard]] std::size_t capacity() const noexcept { return buffer_.capacity(); }
+  /// Nobody gets it any more: somebody who cannot be stopped may still write to it.
+  void leave() noexcept {
+    (void)buffer_.release();
+    cache_ = nullptr;
+  }
 
  private:
   buffer_cache* cache_ = nullptr;

@@ -105,7 +105,9 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   /// Whether it ends while MPI is asked about it for a moment, which is longer for more bytes.
   [[nodiscard]] bool ends_soon(request_list_of_mpi& parts, std::size_t bytes, int& code) noexcept;
   /// For the frame that is made next.
-  void keep_started(request_list_of_mpi parts, int code) noexcept;
+  void keep_started(request_list_of_mpi parts, int code, detail::borrowed_buffer arriving = {}) noexcept;
+  /// What that receives into; otherwise a buffer of as many bytes.
+  [[nodiscard]] detail::borrowed_buffer take_kept(std::size_t bytes);
   /// What no frame has taken over ends now, or keeps its buffers.
   void drop_started() noexcept;
 
@@ -359,6 +361,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   std::vector<native_turn*> issued_{};
   request_list_of_mpi started_{};  ///< of the operation whose frame is made next
   int started_code_ = MPI_SUCCESS;
+  detail::borrowed_buffer started_into_{};
   native_line* starting_ = nullptr;  ///< on which `started_` was begun
   unsigned starts_ = 0;
   std::size_t brief_tests_ = 1;

@@ -7,9 +7,11 @@
 #include <cohort/collective/native_start.hpp>
 #include <cohort/mpi/endpoint.hpp>
 #include <cohort/mpi/native_bodies.hpp>
+#include <cohort/mpi/reduction_of_two.hpp>
 
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 namespace cohort::collective {
@@ -40,7 +42,17 @@ class native_start<transport::mpi_endpoint> {
     body.root = signature_.root;
     return carried_out(body, bytes);
   }
+  [[nodiscard]] bool all_reduce(const std::byte* in, std::byte* out, std::size_t count,
+                                const cohort::detail::reducer& op) {
+    return between_two(count, op, [&](auto& body) { body.all_reduce(in, out); });
+  }
+  [[nodiscard]] bool scan(const std::byte* in, std::byte* out, std::size_t count, const cohort::detail::reducer& op) {
+    return between_two(count, op, [&](auto& body) { body.scan(in, out); });
+  }
   [[nodiscard]] bool reduce(const std::byte* in, std::byte* out, std::size_t count, const cohort::detail::reducer& op) {
+    if (is_between_two(count, op)) {
+      return between_two(count, op, [&](auto& body) { body.reduce(in, out, signature_.root); });
+    }
     const auto known = may_reduce(op, count * op.element_bytes);
     if (!known) return false;
     transport::detail_mpi::reduce_body body(op, known);
@@ -92,6 +104,10 @@ class native_start<transport::mpi_endpoint> {
     const layout::row from = in.as_row();
     const layout::row to = out.as_row();
     const std::size_t bytes = of_all(to.block_bytes);
+    const std::size_t elements = to.block_bytes / op.element_bytes;
+    if (bytes > 0 && from.block_bytes == to.block_bytes && is_between_two(elements, op)) {
+      return between_two(elements, op, [&](auto& body) { body.reduce_scatter(from.data, to.data); });
+    }
     const auto known = may_reduce(op, bytes);
     if (!known || bytes == 0 || from.block_bytes != to.block_bytes) return false;
     transport::detail_mpi::reduce_scatter_body body(op, known);
@@ -115,6 +131,19 @@ class native_start<transport::mpi_endpoint> {
   [[nodiscard]] transport::mpi_builtin may_reduce(const cohort::detail::reducer& op, std::size_t bytes) const noexcept {
     return may_ && bytes <= longest && op.prepare == nullptr ? transport::builtin_for(op) : transport::mpi_builtin{};
   }
+  [[nodiscard]] bool is_between_two(std::size_t count, const cohort::detail::reducer& op) const noexcept {
+    return transport::detail_mpi::reduction_of_two::suits(*home_, count * op.element_bytes);
+  }
+  /// `give` tells the body which reduction it is.
+  template <class Give>
+  [[nodiscard]] bool between_two(std::size_t count, const cohort::detail::reducer& op, const Give& give) {
+    if (!may_ || op.prepare != nullptr || !is_between_two(count, op)) return false;
+    transport::detail_mpi::reduction_of_two body(endpoint(), *home_, op, count);
+    give(body);
+    if (!carried_out(body, count * op.element_bytes)) return false;
+    body.finish();
+    return true;
+  }
   /// `block` here, and on the root one of every rank in `blocks`.
   [[nodiscard]] bool rooted(const layout& block, const layout& blocks, bool gathers) {
     const bool here = home_->rank() == signature_.root;
@@ -137,7 +166,7 @@ class native_start<transport::mpi_endpoint> {
     const MPI_Comm comm = endpoint().comm_to_start_on(*home_);
     if (comm == MPI_COMM_NULL) return false;
     transport::request_list_of_mpi parts;
-    if constexpr (requires { body.two; }) body.two = endpoint().other_of(*home_);
+    if constexpr (std::is_base_of_v<transport::detail_mpi::started, Body>) body.two = endpoint().other_of(*home_);
     try {
       body.start(comm, parts);
     } catch (const error&) {
@@ -149,7 +178,11 @@ class native_start<transport::mpi_endpoint> {
       home_->note_completed(sequence_);
       return true;
     }
-    endpoint().keep_started(std::move(parts), code);
+    if constexpr (requires { body.arrived; }) {
+      endpoint().keep_started(std::move(parts), code, std::move(body.arrived));
+    } else {
+      endpoint().keep_started(std::move(parts), code);
+    }
     begun_ = true;
     return false;
   }

@@ -111,7 +111,7 @@ inline void add_usual(selection_rows& rows, operation_kind kind) {
   }
 }
 
-/// Two ranks exchange whole vectors, which are behind their headers or follow them.
+/// Two ranks exchange whole vectors, without headers if they are short.
 inline void add_all_reduce(selection_rows& rows) {
   constexpr operation_kind kind = operation_kind::all_reduce;
   rows.push_back({kind, 8192, 3, false, native});
@@ -119,30 +119,38 @@ inline void add_all_reduce(selection_rows& rows) {
   rows.push_back({kind, 524288, 2, true, circulant});
   rows.push_back({kind, 524288, 2, false, native});
   rows.push_back({kind, 524288, 2, false, halving_doubling});
-#ifndef OPEN_MPI
+#ifdef OPEN_MPI
+  rows.push_back({kind, unasked_by_mpi + 1, 2, false, recursive_doubling});
+#else
   // Two parts each way at once take longer than what MPICH does about them.
   rows.push_back({kind, std::size_t{40} << 10, 2, false, recursive_doubling});
-  rows.push_back({kind, unasked_by_mpi + 1, 2, false, native});
 #endif
+  rows.push_back({kind, 0, 2, false, native});
   rows.push_back({kind, 0, 2, false, recursive_doubling});
   rows.push_back({kind, 0, 1, false, native});
 }
 
+/// What is short goes without a header, all else by messages. Needs: the rows of more than two ranks are there
+inline void add_short_of_two(selection_rows& rows, operation_kind kind, std::size_t longest,
+                             collective::algorithm how) {
+  rows.push_back({kind, longest + 1, 2, false, how});
+  rows.push_back({kind, 0, 2, false, native});
+}
+
 /// MPI_Ireduce of both libraries takes up to eight times as long as a schedule, but for two ranks and some lengths.
-inline void add_reduce(selection_rows& rows, [[maybe_unused]] bool checked) {
+inline void add_reduce(selection_rows& rows, bool checked) {
   constexpr operation_kind kind = operation_kind::reduce;
   add_usual(rows, kind);
-  rows.push_back({kind, std::size_t{40} << 10, 2, false, binomial});
-#ifdef OPEN_MPI
-  if (!checked) rows.push_back({kind, (std::size_t{20} << 10) + 1, 2, false, native});
-#endif
+  if (!checked) add_short_of_two(rows, kind, unasked_by_mpi, binomial);
 }
 
 /// MPI's own collectives of two ranks are a message each way, without a header (of_two.hpp). What MPI would ask for goes
 /// sooner in parts, as messages with headers do; over Open MPI, so do long ones from one rank to the other as cohort cuts them.
 inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   rows.push_back({kind, 0, 3, false, native});
-  if (kind == scan || kind == exclusive_scan) return;
+  // Nobody answers, so that of longer ones many are on their way at once by messages.
+  constexpr std::size_t longest_scan = std::min(unasked_by_mpi, std::size_t{20} << 10);
+  if (kind == scan || kind == exclusive_scan) return add_short_of_two(rows, kind, longest_scan, recursive_doubling);
 #ifdef OPEN_MPI
   if (kind == broadcast) rows.push_back({kind, std::size_t{1} << 20, 2, false, binomial});
   if (kind == scatter) rows.push_back({kind, std::size_t{2} << 20, 2, false, linear});
@@ -156,6 +164,14 @@ inline void add_unchecked(selection_rows& rows, operation_kind kind) {
   if (kind == all_gather) in_parts(2, circulant);
   if (kind == all_to_all) in_parts(1, pairwise);
   rows.push_back({kind, 0, 1, false, native});
+}
+
+/// Two halves, one for each.
+inline void add_reduce_scatter(selection_rows& rows) {
+  constexpr operation_kind kind = operation_kind::reduce_scatter;
+  add_usual(rows, kind);
+  rows.push_back({kind, 2 * unasked_by_mpi + 1, 2, true, circulant});
+  add_short_of_two(rows, kind, 2 * unasked_by_mpi, halving);
 }
 
 }  // namespace mpi_rows
@@ -175,6 +191,7 @@ inline void add_unchecked(selection_rows& rows, operation_kind kind) {
       mpi_rows::add_reduce(rows, checked);
     } else if (kind == reduce_scatter) {
       rows.push_back({kind, 2097152, 3, false, algorithm::native});
+      if (!checked) mpi_rows::add_reduce_scatter(rows);
     } else if (kind == all_reduce && !checked) {
       mpi_rows::add_all_reduce(rows);
     } else if (!checked) {

@@ -163,14 +163,23 @@ COHORT_DECL bool mpi_endpoint::ends_soon(request_list_of_mpi& parts, std::size_t
   return false;
 }
 
-COHORT_DECL void mpi_endpoint::keep_started(request_list_of_mpi parts, int code) noexcept {
+COHORT_DECL void mpi_endpoint::keep_started(request_list_of_mpi parts, int code,
+                                            detail::borrowed_buffer arriving) noexcept {
   started_ = std::move(parts);
   started_code_ = code;
+  started_into_ = std::move(arriving);
+}
+
+COHORT_DECL detail::borrowed_buffer mpi_endpoint::take_kept(std::size_t bytes) {
+  if (!started_.empty() && started_into_.data() != nullptr) return std::move(started_into_);
+  return detail::borrowed_buffer(scratch(), bytes);
 }
 
 COHORT_DECL void mpi_endpoint::drop_started() noexcept {
   if (started_.empty()) return;
   if (started_code_ == MPI_SUCCESS) wait_for_end(started_, *starting_);
+  if (!started_.empty()) started_into_.leave();
+  started_into_ = {};
   started_.clear();
 }
 

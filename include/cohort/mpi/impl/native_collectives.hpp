@@ -7,8 +7,10 @@
 #include <cohort/mpi/native.hpp>
 #include <cohort/mpi/native_bodies.hpp>
 #include <cohort/mpi/native_turn.hpp>
+#include <cohort/mpi/reduction_of_two.hpp>
 
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace cohort::transport {
@@ -19,7 +21,7 @@ namespace detail_mpi {
 template <class Body>
 task<> carry_out(call& c, Body& body) {
   auto& endpoint = static_cast<mpi_endpoint&>(c.engine());
-  if constexpr (requires { body.two; }) body.two = endpoint.other_of(c.home());
+  if constexpr (std::is_base_of_v<started, Body>) body.two = endpoint.other_of(c.home());
   native_turn turn(endpoint, c);
   turn.self = &body;
   turn.start = [](void* self, MPI_Comm comm, request_list_of_mpi& parts) {
@@ -49,6 +51,15 @@ task<> carry_out(call& c, Body& body) {
   co_await scope.done();
 }
 
+/// The same of a reduction of two ranks; `tell` says to the body which.
+template <class Tell>
+task<> carry_out_of_two(call& c, std::size_t count, const detail::reducer& op, const Tell& tell) {
+  reduction_of_two body(static_cast<mpi_endpoint&>(c.engine()), c.home(), op, count);
+  tell(body);
+  co_await carry_out(c, body);
+  body.finish();
+}
+
 }  // namespace detail_mpi
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::barrier(call& c) {
@@ -66,6 +77,11 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::broadcast(call& c, int root
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::all_reduce(call& c, const std::byte* in, std::byte* out,
                                                                 std::size_t count, const reducer& op) {
+  if (detail_mpi::reduction_of_two::suits(c.home(), count * op.element_bytes)) {
+    const auto tell = [&](detail_mpi::reduction_of_two& body) { body.all_reduce(in, out); };
+    co_await detail_mpi::carry_out_of_two(c, count, op, tell);
+    co_return;
+  }
   detail_mpi::all_reduce_body body(endpoint(c), op);
   body.in = in;
   body.out = out;
@@ -75,6 +91,11 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::all_reduce(call& c, const s
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::reduce(call& c, int root, const std::byte* in, std::byte* out,
                                                             std::size_t count, const reducer& op) {
+  if (detail_mpi::reduction_of_two::suits(c.home(), count * op.element_bytes)) {
+    const auto tell = [&](detail_mpi::reduction_of_two& body) { body.reduce(in, out, root); };
+    co_await detail_mpi::carry_out_of_two(c, count, op, tell);
+    co_return;
+  }
   detail_mpi::reduce_body body(endpoint(c), op);
   const bool here = c.home().rank() == root;
   body.in = in;
@@ -86,6 +107,11 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::reduce(call& c, int root, c
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::scan(call& c, const std::byte* in, std::byte* out,
                                                           std::size_t count, const reducer& op) {
+  if (detail_mpi::reduction_of_two::suits(c.home(), count * op.element_bytes)) {
+    const auto tell = [&](detail_mpi::reduction_of_two& body) { body.scan(in, out); };
+    co_await detail_mpi::carry_out_of_two(c, count, op, tell);
+    co_return;
+  }
   detail_mpi::scan_body body(endpoint(c), op);
   body.in = in;
   body.out = out;
@@ -95,6 +121,11 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::scan(call& c, const std::by
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::exclusive_scan(call& c, const std::byte* in, std::byte* out,
                                                                     std::size_t count, const reducer& op) {
+  if (detail_mpi::reduction_of_two::suits(c.home(), count * op.element_bytes)) {
+    const auto tell = [&](detail_mpi::reduction_of_two& body) { body.exclusive_scan(in, out); };
+    co_await detail_mpi::carry_out_of_two(c, count, op, tell);
+    co_return;
+  }
   detail_mpi::scan_body body(endpoint(c), op);
   body.in = in;
   body.out = out;
@@ -105,8 +136,17 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::exclusive_scan(call& c, con
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::reduce_scatter(call& c, const layout& in, const layout& out,
                                                                     const reducer& op) {
-  detail_mpi::reduce_scatter_body body(endpoint(c), op);
   const detail_mpi::gathered from(c, in, true);
+  const std::size_t block_bytes = in.bytes(0, 1);
+  if (c.signature().kind == operation_kind::reduce_scatter &&
+      detail_mpi::reduction_of_two::suits(c.home(), block_bytes)) {
+    std::byte* to = nullptr;
+    out.each_piece(0, 1, [&](std::byte* data, std::size_t) { to = data; });
+    const auto tell = [&](detail_mpi::reduction_of_two& body) { body.reduce_scatter(from.data(), to); };
+    co_await detail_mpi::carry_out_of_two(c, block_bytes / op.element_bytes, op, tell);
+    co_return;
+  }
+  detail_mpi::reduce_scatter_body body(endpoint(c), op);
   detail_mpi::cuts where = detail_mpi::cuts::of(in, op.element_bytes);
   body.in = from.data();
   out.each_piece(0, 1, [&](std::byte* data, std::size_t) { body.out = data; });
