@@ -46,6 +46,8 @@ inline task<> selection(world_type) {
            "messages in memory past the window, which are not MPI's");
   }
   expect(over_mpi.choose(scan, 8, 2, true, in_memory) == algorithm::recursive_doubling, "a stream in memory");
+  expect(over_mpi.choose(scatter, std::size_t{4} << 20, 4, true, in_memory) == algorithm::native,
+         "MPI's own of long blocks of four ranks");
   expect(over_mpi.choose(all_reduce, 8, 2, true, in_memory) == algorithm::shared_memory, "the window");
   constexpr std::size_t parts = std::size_t{64} << 10;
   for (const auto kind : {broadcast, gather, scatter, all_to_all, all_gather}) {

@@ -238,7 +238,8 @@ class selection_table {
       return wanted;
     }
     if (goes_through_the_window(kind, bytes, ranks, usable)) return algorithm::shared_memory;
-    if (usable.shared && has_shared_memory(kind)) usable.native = false;  // what goes past it are messages in memory
+    // What two ranks do past it are messages in memory, which no library's own are to take the place of.
+    if (usable.shared && ranks == 2 && has_shared_memory(kind)) usable.native = false;
     if (usable.hosts && has_hierarchy(kind, commutative)) return algorithm::hierarchical;
     for (const selection_row& row : rows().subspan(first_[static_cast<std::size_t>(kind)])) {
       if (row.applies(kind, bytes, ranks, commutative, usable)) return row.algorithm;
