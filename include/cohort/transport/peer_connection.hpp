@@ -322,7 +322,6 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   bool use_behind();
   void keep_places();
   void note_read() noexcept;
-  void use_read(std::size_t from, std::size_t to);
   bool consume(const std::byte* data, std::size_t bytes);
   bool begin_frame(const unsigned char* bytes);
   void land(const std::byte* data, std::size_t bytes);

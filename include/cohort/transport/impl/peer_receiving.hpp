@@ -38,14 +38,14 @@ inline peer_connection::first_message peer_connection::receive_first(const envel
   boost::system::error_code failure;
   const std::size_t got = stream_->receive({&room, 1}, failure);
   if (failure) {
-    const auto alive = weak_from_this().lock();
     end_first(failure, "receiving");
     return first_message::another;
   }
   if (got == 0) return first_message::none;
   const auto* const header = reinterpret_cast<const unsigned char*>(staging_.data());
   if (!can_be_taken(header, got, expected, into)) {
-    use_read(0, got);
+    consume(staging_.data(), got);
+    note_read();
     return first_message::another;
   }
   const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
@@ -53,19 +53,9 @@ inline peer_connection::first_message peer_connection::receive_first(const envel
   sender_awaits_reading_ = frame::says_awaits_reading(header);
   note_taken(bytes, came);
   const std::size_t used = frame::size + bytes;
-  if (got > used && open()) {
-    use_read(used, got);
-  } else {
-    note_read();
-  }
-  return first_message::taken;
-}
-
-/// What has been read between these two places goes where it would have gone anyway, which may end this connection.
-inline void peer_connection::use_read(std::size_t from, std::size_t to) {
-  const auto alive = weak_from_this().lock();
-  consume(staging_.data() + from, to - from);
+  if (got > used && open()) consume(staging_.data() + used, got - used);
   note_read();
+  return first_message::taken;
 }
 
 inline void peer_connection::grant(request& receive, std::uint64_t ticket) {

@@ -69,8 +69,9 @@ inline bool tcp_transport::receive_from_socket(peer& p, const envelope& expected
   for (int i = 0; i < looks && there == peer_connection::first_message::none; ++i) {
     there = p.connection->receive_first(expected, into, came);
   }
-  // Who is answered so soon does not sleep. What came behind it may have ended the connection.
-  if (there == peer_connection::first_message::taken && p.connection && p.connection->open() && p.socket->watched()) {
+  // Who is answered so soon does not sleep. What came behind it may have ended the connection, which stays until there is
+  // another.
+  if (there == peer_connection::first_message::taken && p.connection->open() && p.socket->watched()) {
     unwatch(p);
   }
   if (there != peer_connection::first_message::another) p.answers.came(there == peer_connection::first_message::taken);
