@@ -51,11 +51,8 @@ task<> carry_out(call& c, Body& body) {
   co_await scope.done();
 }
 
-/// The same of a reduction of two ranks; `tell` says to the body which.
-template <class Tell>
-task<> carry_out_of_two(call& c, std::size_t count, const detail::reducer& op, const Tell& tell) {
-  reduction_of_two body(static_cast<mpi_endpoint&>(c.engine()), c.home(), op, count);
-  tell(body);
+/// The same of a reduction of two ranks, which the body has been told.
+inline task<> carry_out_of_two(call& c, reduction_of_two& body) {
   co_await carry_out(c, body);
   body.finish();
 }
@@ -78,8 +75,9 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::broadcast(call& c, int root
 COHORT_DECL task<> native_collectives<mpi_endpoint>::all_reduce(call& c, const std::byte* in, std::byte* out,
                                                                 std::size_t count, const reducer& op) {
   if (detail_mpi::reduction_of_two::suits(c.home(), count * op.element_bytes)) {
-    const auto tell = [&](detail_mpi::reduction_of_two& body) { body.all_reduce(in, out); };
-    co_await detail_mpi::carry_out_of_two(c, count, op, tell);
+    detail_mpi::reduction_of_two body(endpoint(c), c.home(), op, count);
+    body.all_reduce(in, out);
+    co_await detail_mpi::carry_out_of_two(c, body);
     co_return;
   }
   detail_mpi::all_reduce_body body(endpoint(c), op);
@@ -92,8 +90,9 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::all_reduce(call& c, const s
 COHORT_DECL task<> native_collectives<mpi_endpoint>::reduce(call& c, int root, const std::byte* in, std::byte* out,
                                                             std::size_t count, const reducer& op) {
   if (detail_mpi::reduction_of_two::suits(c.home(), count * op.element_bytes)) {
-    const auto tell = [&](detail_mpi::reduction_of_two& body) { body.reduce(in, out, root); };
-    co_await detail_mpi::carry_out_of_two(c, count, op, tell);
+    detail_mpi::reduction_of_two body(endpoint(c), c.home(), op, count);
+    body.reduce(in, out, root);
+    co_await detail_mpi::carry_out_of_two(c, body);
     co_return;
   }
   detail_mpi::reduce_body body(endpoint(c), op);
@@ -108,8 +107,9 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::reduce(call& c, int root, c
 COHORT_DECL task<> native_collectives<mpi_endpoint>::scan(call& c, const std::byte* in, std::byte* out,
                                                           std::size_t count, const reducer& op) {
   if (detail_mpi::reduction_of_two::suits(c.home(), count * op.element_bytes)) {
-    const auto tell = [&](detail_mpi::reduction_of_two& body) { body.scan(in, out); };
-    co_await detail_mpi::carry_out_of_two(c, count, op, tell);
+    detail_mpi::reduction_of_two body(endpoint(c), c.home(), op, count);
+    body.scan(in, out);
+    co_await detail_mpi::carry_out_of_two(c, body);
     co_return;
   }
   detail_mpi::scan_body body(endpoint(c), op);
@@ -122,8 +122,9 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::scan(call& c, const std::by
 COHORT_DECL task<> native_collectives<mpi_endpoint>::exclusive_scan(call& c, const std::byte* in, std::byte* out,
                                                                     std::size_t count, const reducer& op) {
   if (detail_mpi::reduction_of_two::suits(c.home(), count * op.element_bytes)) {
-    const auto tell = [&](detail_mpi::reduction_of_two& body) { body.exclusive_scan(in, out); };
-    co_await detail_mpi::carry_out_of_two(c, count, op, tell);
+    detail_mpi::reduction_of_two body(endpoint(c), c.home(), op, count);
+    body.exclusive_scan(in, out);
+    co_await detail_mpi::carry_out_of_two(c, body);
     co_return;
   }
   detail_mpi::scan_body body(endpoint(c), op);
@@ -142,8 +143,9 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::reduce_scatter(call& c, con
       detail_mpi::reduction_of_two::suits(c.home(), block_bytes)) {
     std::byte* to = nullptr;
     out.each_piece(0, 1, [&](std::byte* data, std::size_t) { to = data; });
-    const auto tell = [&](detail_mpi::reduction_of_two& body) { body.reduce_scatter(from.data(), to); };
-    co_await detail_mpi::carry_out_of_two(c, block_bytes / op.element_bytes, op, tell);
+    detail_mpi::reduction_of_two body(endpoint(c), c.home(), op, block_bytes / op.element_bytes);
+    body.reduce_scatter(from.data(), to);
+    co_await detail_mpi::carry_out_of_two(c, body);
     co_return;
   }
   detail_mpi::reduce_scatter_body body(endpoint(c), op);
