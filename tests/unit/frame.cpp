@@ -2,7 +2,6 @@
 // The header of every message: its place on the wire, and that bytes which no rank of this version sends are refused.
 #include <doctest/doctest.h>
 
-#include <cohort/mpi/packet.hpp>
 #include <cohort/transport/frame.hpp>
 #include <cohort/transport/matching.hpp>
 
@@ -173,22 +172,6 @@ TEST_CASE("frame: a header that is looked at where it lies is taken for the same
       REQUIRE(frame::message_bytes(bytes.data()) == decoded.header.bytes);
       REQUIRE(frame::says_awaits_reading(bytes.data()) == decoded.awaits_reading);
     }
-    ++(is_it ? taken : refused);
-  }
-  CHECK(taken > 20000);
-  CHECK(refused > 20000);
-}
-
-TEST_CASE("frame: so is the header of a message over MPI") {
-  std::mt19937_64 random(12);
-  int taken = 0;
-  int refused = 0;
-  for (int i = 0; i < 200000; ++i) {
-    const nearly_right m(random);
-    const auto kind = random() % 16 == 0 ? mpi_packet::kind::part : mpi_packet::kind::eager;
-    const mpi_packet p = mpi_packet::of(kind, m.came);
-    const bool is_it = kind == mpi_packet::kind::eager && may_take(p.header(0), m.expected, m.room);
-    REQUIRE(p.is_message_for(m.expected, m.room) == is_it);
     ++(is_it ? taken : refused);
   }
   CHECK(taken > 20000);

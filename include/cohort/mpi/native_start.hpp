@@ -77,12 +77,13 @@ class native_start<transport::mpi_endpoint> {
     if (bytes == 0 || bytes > longest || all.block_bytes != mine.block_bytes) return false;
     transport::detail_mpi::all_gather_body body;
     body.all = all.data;
-    body.mine = mine.data;
     body.block = cohort::detail::mpi_bytes::of(nullptr, mine.block_bytes);
     body.block_bytes = mine.block_bytes;
-    if (home_->size() != 2) {
-      std::byte* const place = all.data + mine.block_bytes * static_cast<std::size_t>(home_->rank());
-      if (place != mine.data) std::memcpy(place, mine.data, mine.block_bytes);
+    std::byte* const place = all.data + mine.block_bytes * static_cast<std::size_t>(home_->rank());
+    if (home_->size() == 2) {
+      body.mine = mine.data;
+    } else if (place != mine.data) {
+      std::memcpy(place, mine.data, mine.block_bytes);
     }
     return carried_out(body, bytes);
   }

@@ -79,14 +79,6 @@ struct mpi_packet {
     e.call = signature::unpack(call_bits, call_count);
     return e;
   }
-  /// Whether it begins a short message which a receive that nobody has posted may take, with `room` bytes: `may_take` of the
-  /// envelope, which need not be made for that.
-  [[nodiscard]] bool is_message_for(const envelope& expected, std::size_t room) const noexcept {
-    if (what != static_cast<std::uint8_t>(kind::eager) || (tagged != 0) != expected.tagged) return false;
-    if (sequence != expected.sequence || context != expected.context) return false;
-    if (expected.tagged) return signature::unpack(call_bits, 0).type == expected.call.type && bytes <= room;
-    return bytes == room && call_count == expected.call.count && call_bits == expected.call.packed();
-  }
 };
 static_assert(sizeof(mpi_packet) == 64);
 

@@ -137,7 +137,7 @@ inline void add_short_of_two(selection_rows& rows, operation_kind kind, std::siz
   rows.push_back({kind, 0, 2, false, native});
 }
 
-/// MPI_Ireduce of both libraries takes up to eight times as long as a schedule, but for two ranks and some lengths.
+/// MPI_Ireduce of both libraries takes up to eight times as long as a schedule; of two ranks it is a message here.
 inline void add_reduce(selection_rows& rows, bool checked) {
   constexpr operation_kind kind = operation_kind::reduce;
   add_usual(rows, kind);

@@ -173,7 +173,7 @@ COHORT_DECL void mpi_endpoint::keep_started(request_list_of_mpi parts, int code,
 }
 
 COHORT_DECL detail::borrowed_buffer mpi_endpoint::take_kept(std::size_t bytes) {
-  if (!started_.empty() && started_into_.data() != nullptr) return std::move(started_into_);
+  if (started_into_.data() != nullptr) return std::move(started_into_);
   return detail::borrowed_buffer(scratch(), bytes);
 }
 

@@ -101,9 +101,11 @@ COHORT_DECL bool mpi_endpoint::receive_by_mpi(int from, const envelope& expected
     any = true;
     mpi_packet p;
     if (bytes >= sizeof p) std::memcpy(&p, data, sizeof p);
-    taken = source == from && p.bytes == bytes - sizeof p && p.is_message_for(expected, into.bytes);
+    const envelope header = p.header(source);
+    taken = source == from && static_cast<mpi_packet::kind>(p.what) == mpi_packet::kind::eager &&
+            p.bytes == bytes - sizeof p && may_take(header, expected, into.bytes);
     if (!taken) return handle(source, data, bytes);
-    came = p.bytes;
+    came = header.bytes;
     if (p.bytes > 0) std::memcpy(into.data, data + sizeof p, p.bytes);
     return_credit(source, p.bytes);
   };
