@@ -51,6 +51,32 @@ void compare(const char* name, const Op& op) {
   }
 }
 
+/// More elements than threads beside each other have at a time, whole and not.
+template <class T, class Op>
+void compare_elements(const char* name, const Op& op) {
+  using some = cohort::detail::fold_elements_at<T, Op>;
+  static_assert(some::each > 1);
+  const std::size_t once = some::each * some::apart;
+  for (const int ranks : {1, 2, 5, 7}) {
+    for (const std::size_t count :
+         {std::size_t{1}, some::apart + 1, once - 1, once, once + some::apart + 3, 2 * once}) {
+      std::vector<std::vector<T>> in;
+      cohort::fold_sources<T> from;
+      from.ranks = ranks;
+      for (int r = 0; r < ranks; ++r) in.push_back(values<T>(r, count + 1));
+      for (int r = 0; r < ranks; ++r) from.listed[r] = in[r].data();
+      std::vector<T> out(count + 2, value_of<T>(0, 7));
+      const cohort::detail::fold_arithmetic<T, Op> how{cohort::detail::make_applied<T>(op), ranks};
+      const some each{{how, from, out.data(), 1}, count};
+      for (std::size_t i = 0; i < some::calls(count); ++i) each(i);
+      std::vector<T> expected = folded_in_order<T>(in, op);
+      expected.front() = value_of<T>(0, 7);  // what is around the elements stays
+      expected.push_back(value_of<T>(0, 7));
+      EXPECT(same(out, expected, name, ranks));
+    }
+  }
+}
+
 template <class T, class Op>
 void compare_scan(const T& start, const Op& op) {
   std::vector<std::vector<T>> in = {{start}};
@@ -108,16 +134,22 @@ int main() {
   compare<std::complex<float>>("complex product", cohort::product{});
   compare<affine>("affine", compose{});
   compare<float>("keep the first", first_of{});
+  compare_elements<float>("elements: float sum", cohort::sum{});
+  compare_elements<cohort::bfloat16>("elements: bfloat16 average", cohort::average{});
+  compare_elements<std::uint8_t>("elements: xor", cohort::bit_xor{});
+  compare_elements<float>("elements: keep the first", first_of{});
   compare_scan<float>(0.0f, cohort::sum{});
   compare_scan<affine>(affine{1, 0, 7}, compose{});
   adamw();
   float8_rule<cohort::float8_blocks<>>();
   float8_rule<cohort::float8_blocks<cohort::float8_e5m2, 32>>();
+  float8_rule<cohort::float8_blocks<cohort::float8_e4m3, 256>>();
   peer_reductions<float>("phases: float", largest_magnitude{});
   peer_reductions<affine>("phases: affine", compose{});
   peer_moves();
   quantised_peers<cohort::float8_blocks<>, float>(cohort::sum{}, false);
   quantised_peers<cohort::float8_blocks<>, cohort::bfloat16>(cohort::average{}, true);
   quantised_peers<cohort::float8_blocks<cohort::float8_e5m2, 32>, float>(cohort::average{}, true);
+  quantised_peers<cohort::float8_blocks<cohort::float8_e4m3, 256>, cohort::half>(cohort::sum{}, false);
   return conclude("fold_on_host");
 }

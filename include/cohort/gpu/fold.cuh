@@ -65,7 +65,7 @@ struct fold_vector_at {
   }
 };
 
-/// Element by element: what is left over behind the last whole vector, and buffers that no vector can be read from.
+/// Element by element: what is left over behind the last whole vector.
 template <class T, class Op>
 struct fold_element_at {
   fold_arithmetic<T, Op> how;
@@ -78,6 +78,52 @@ struct fold_element_at {
     COHORT_UNROLL_BY_4
     for (int r = 1; r < from.ranks; ++r) total = how.next(total, from.at(r)[offset + i]);
     out[offset + i] = how.last(total);
+  }
+};
+
+/// As many elements for a thread of buffers that no vector can be read from as a vector has, at most eight: with one for
+/// each, too little is asked of the memory at a time.
+template <class T, class Op>
+inline constexpr int elements_of_thread =
+    std::is_default_constructible_v<accumulator_t<Op, T>> ? (fold_width<T> > 8 ? 8 : fold_width<T>) : 1;
+
+/// Element by element, some for each thread; those that threads beside each other have at a time are beside each other.
+template <class T, class Op>
+struct fold_elements_at {
+  static constexpr int each = elements_of_thread<T, Op>;
+  static constexpr std::size_t apart = each_index_threads;
+
+  fold_element_at<T, Op> one;
+  std::size_t count;
+
+  /// Calls for so many elements
+  [[nodiscard]] static std::size_t calls(std::size_t count) {
+    return (count + apart * each - 1) / (apart * each) * apart;
+  }
+
+  COHORT_HOST_DEVICE void operator()(std::size_t i) const {
+    const std::size_t at = i / apart * apart * each + i % apart;
+    if (at + (each - 1) * apart < count) {
+      combine(one.offset + at);
+    } else {
+      for (std::size_t e = at; e < count; e += apart) one(e);
+    }
+  }
+
+ private:
+  COHORT_HOST_DEVICE void combine(std::size_t at) const {
+    accumulator_t<Op, T> total[each];
+    const T* own = one.from.at(0) + at;
+#pragma unroll
+    for (int k = 0; k < each; ++k) total[k] = one.how.first(own[k * apart]);
+    COHORT_UNROLL_BY_4
+    for (int r = 1; r < one.from.ranks; ++r) {
+      own = one.from.at(r) + at;
+#pragma unroll
+      for (int k = 0; k < each; ++k) total[k] = one.how.next(total[k], own[k * apart]);
+    }
+#pragma unroll
+    for (int k = 0; k < each; ++k) one.out[at + k * apart] = one.how.last(total[k]);
   }
 };
 
@@ -137,6 +183,16 @@ template <class T, class Op>
   }
 }
 
+/// The result for `count` elements, at any addresses.
+template <class T, class Op>
+[[nodiscard]] cudaError_t fold_elements(std::size_t count, const fold_element_at<T, Op>& one, cudaStream_t s) {
+  using some = fold_elements_at<T, Op>;
+  if constexpr (some::each > 1) {
+    if (count >= std::size_t{some::each} * some::apart) return for_each_index(some::calls(count), some{one, count}, s);
+  }
+  return for_each_index(count, one, s);
+}
+
 }  // namespace cohort::detail
 
 namespace cohort {
@@ -151,7 +207,7 @@ void write_COHORT_INSTANTIATE_FOLD<T, Op>::in_one_cu_file(const fold_sources<T>&
   const std::size_t vectors = aligned ? count / width : 0;
   if (vectors > 0) detail::check_cuda(detail::fold_vectors(from, out, vectors, how, s), "the fold's kernel");
   if (const std::size_t done = vectors * width; done < count) {
-    detail::check_cuda(detail::for_each_index(count - done, detail::fold_element_at<T, Op>{how, from, out, done}, s),
+    detail::check_cuda(detail::fold_elements(count - done, detail::fold_element_at<T, Op>{how, from, out, done}, s),
                        "the fold's kernel for single elements");
   }
 }
