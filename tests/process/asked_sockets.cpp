@@ -38,7 +38,7 @@ using namespace cohort;
 
 constexpr int ranks = 4;
 constexpr int messages = 200;
-constexpr std::size_t elements = 10000;  // more than is looked for before anything waits
+constexpr std::size_t elements = 20000;  // more than is looked for before anything waits
 
 /// How often each socket was asked in vain meanwhile, the one asked most in front.
 std::vector<std::size_t> counts() {

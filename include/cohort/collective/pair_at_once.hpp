@@ -39,9 +39,11 @@ class pair_at_once {
 
  private:
   /// Longer messages take so long that a frame makes no difference, and may not leave at once.
+  static constexpr std::size_t longest_moved = std::size_t{64} << 10;
+  /// Of what is combined the other's vector has room on the stack.
   static constexpr std::size_t longest = std::size_t{16} << 10;
 
-  [[nodiscard]] bool possible(std::size_t bytes) const;
+  [[nodiscard]] bool possible(std::size_t bytes, std::size_t most = longest) const;
   [[nodiscard]] int other() const noexcept { return 1 - call_->home->rank(); }
   [[nodiscard]] transport::envelope header(std::size_t bytes) const noexcept;
   /// Runs what exchanges and combines; what it throws is kept for the frame.

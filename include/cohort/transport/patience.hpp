@@ -60,6 +60,10 @@ class patience {
     return came;
   }
 
+  /// This rank has moved a long message by system calls. The others may be copying such ones too, each for longer than a short
+  /// call takes.
+  void moved_long_message() noexcept { moved_long_ = clock::now(); }
+
   /// The core is offered to nobody any more, and has been this rank's since it was last. Before it works: whoever waits for
   /// the core meanwhile wants to know who has it.
   void keep_core() noexcept { fellows_.works(offered_until_); }
@@ -122,7 +126,7 @@ class patience {
     offered_until_ = after;
     const bool slow = after - before > slow_yield;
     const bool sure = fellows_.any() || !crowded_;
-    const bool somebody_works = slow && (sure ? !ranks_worked(core, before, after) : slow_again(after));
+    const bool somebody_works = slow && (sure ? !ranks_worked(core, before, after) : slow_again(before, after));
     home_.look(after, somebody_works, sure);
     if (after - before > shared_yield) {
       shared_core_ = waits_on_shared_core;
@@ -147,10 +151,12 @@ class patience {
   }
 
   /// Whether the last slow yield was a short while ago: where ranks share cores and do not show when they work, one may be theirs,
-  /// but somebody who works without a pause makes a yield slow each time.
-  [[nodiscard]] bool slow_again(clock::time_point now) noexcept {
+  /// but somebody who works without a pause makes a yield slow each time. Between ranks that copy long messages each may be.
+  [[nodiscard]] bool slow_again(clock::time_point from, clock::time_point to) noexcept {
     constexpr auto short_while = std::chrono::milliseconds{16};
-    return now - std::exchange(slow_at_, now) < short_while;
+    constexpr auto longest_copy = std::chrono::milliseconds{4};
+    if (to - moved_long_ < short_while && to - from < longest_copy) return false;
+    return to - std::exchange(slow_at_, to) < short_while;
   }
 
   /// A few, as it may have been for once; more each time when that was wrong.
@@ -191,6 +197,7 @@ class patience {
   int move_after_ = first_move_after;
   int moves_ = 0;
   clock::time_point slow_at_{};  ///< the last slow yield
+  clock::time_point moved_long_{};
   home_core home_{};
   fellows fellows_{};
   clock::time_point offered_until_{};  ///< the end of the last yield, or sleep

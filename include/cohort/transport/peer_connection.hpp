@@ -54,6 +54,8 @@ class peer_connection_owner {
   [[nodiscard]] virtual bool copies_with_senders() noexcept { return false; }
   /// Whether the ranks of this host are more than its cores: a receiver is then likely not to be on one.
   [[nodiscard]] virtual bool shares_cores() noexcept { return false; }
+  /// Whether another message of this peer's may be awaited than the last that has begun to come.
+  [[nodiscard]] virtual bool awaits_another(const peer_connection&) noexcept { return true; }
   /// How often this rank has looked for messages until now; asked where bursts are gathered.
   [[nodiscard]] virtual std::uint64_t times_looked() const noexcept { return 0; }
   /// From now on short messages may wait in the stream, until this rank looks for some itself: it ends the burst first.
@@ -110,6 +112,12 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Whether this end is in the midst of a message either way, and the peer has the next word.
   [[nodiscard]] bool awaits_more() const noexcept {
     return !between_frames() || !announced_.empty() || !granted_.empty();
+  }
+
+  /// Whether what is coming is a long message that nobody has asked for: in the stream its rest may wait until somebody does, and
+  /// need not be copied twice. Whoever has waited some time reads it all the same: its sender may wait for that.
+  [[nodiscard]] bool rest_can_wait() const noexcept {
+    return early_ != nullptr && !same_host_ && early_->header.bytes >= long_message && !owner_->awaits_another(*this);
   }
 
   /// Short messages that follow each other closely may leave together, from now on.
@@ -196,6 +204,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Behind a message of that length another such one is expected, of which no more is copied twice than this.
   static constexpr std::size_t long_message = std::size_t{32} << 10;
   static constexpr std::size_t staged_of_long = std::size_t{16} << 10;
+  /// What `receive_first` reads straight to its place: the list of two places costs as much as to copy half of that.
+  static constexpr std::size_t least_straight = std::size_t{8} << 10;
   /// In the ticket of a message that its sender can cut: whoever grants it says where.
   static constexpr std::uint64_t striped_ticket = std::uint64_t{1} << 63;
   /// In the ticket of a message of which both ends may move what is left: impl/peer_parts.hpp.
@@ -318,6 +328,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
                                                 std::span<const piece> into);
   [[nodiscard]] static bool can_be_taken(const unsigned char* header, std::size_t there, const envelope& expected,
                                          const piece& into) noexcept;
+  [[nodiscard]] first_message receive_straight(const envelope& expected, const piece& into, std::uint64_t& came);
   void note_taken(std::size_t bytes, std::uint64_t& came);
   bool use_behind();
   void keep_places();

@@ -120,6 +120,8 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   static constexpr std::size_t local_eager_limit = std::size_t{256} << 10;
   /// Turns ask so many sockets themselves, those that something is awaited from; of more the reactor tells.
   static constexpr std::size_t asked_directly = 16;
+  /// So long a message is copied for longer than a short call takes.
+  static constexpr std::uint64_t long_copy = std::uint64_t{256} << 10;
 
   enum class link : unsigned char { none, dialing, promised, open, lost };
   /// A connection beside the first one.
@@ -149,6 +151,10 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
     std::vector<lane> lanes{};
   };
 
+  [[nodiscard]] static bool wants_reading(const peer& p) {
+    return p.awaited || (p.connection->awaits_more() && !p.connection->rest_can_wait());
+  }
+  void read_awaited();
   [[nodiscard]] peer& peer_of(int rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
   void turn_from_handler();
   void open_door();
@@ -218,6 +224,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   // On a caller's io_context nobody looks at memory between two handlers.
   [[nodiscard]] bool copies_with_senders() noexcept override { return own_io_ != nullptr; }
   [[nodiscard]] bool shares_cores() noexcept override { return how_to_wait().crowded(); }
+  [[nodiscard]] bool awaits_another(const peer_connection& c) noexcept override { return peer_of(c.peer()).awaited; }
   void on_goodbye(peer_connection& c) override { check_departed(c.peer()); }
   inline void on_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;
   inline void on_stripe_lost(peer_connection& c, const boost::system::error_code& why, const char* what) override;

@@ -14,9 +14,9 @@
 
 namespace cohort::collective {
 
-COHORT_DECL bool pair_at_once::possible(std::size_t bytes) const {
+COHORT_DECL bool pair_at_once::possible(std::size_t bytes, std::size_t most) const {
   const cohort::detail::ticket& t = *call_;
-  if (t.home->size() != 2 || bytes > longest || !is_one_message(t.signature.kind, t.signature.algorithm)) return false;
+  if (t.home->size() != 2 || bytes > most || !is_one_message(t.signature.kind, t.signature.algorithm)) return false;
   // An operation under way may have messages to send before this one's, one that came early may contradict it. A
   // frame fails as its communicator has.
   return !t.chosen.stop.stop_possible() && !t.home->busy() && !t.home->engine().hears_of_failure(*t.home) &&
@@ -85,7 +85,7 @@ bool pair_at_once::combine_within(const std::byte* in, std::byte* out, std::size
   const int r = call_->home->rank();
   const bool gives = m.gives(r);
   const bool takes = m.takes(r);
-  if (m.block == 0 || !m.has_buffers(r) || !possible(m.block)) return false;
+  if (m.block == 0 || !m.has_buffers(r) || !possible(m.block, longest_moved)) return false;
   const auto at = [&m](bool by_rank, int rank) { return by_rank ? m.block * static_cast<std::size_t>(rank) : 0; };
   return attempt([&] {
     if (gives && m.taker != r && !give(m.in + at(m.in_by_rank, other()), m.block)) return false;

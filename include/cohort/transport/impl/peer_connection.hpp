@@ -116,7 +116,7 @@ inline std::size_t peer_connection::write_first(short_message& first, const enve
 }
 
 inline bool peer_connection::send_now(const envelope& header, const piece& payload) {
-  constexpr std::size_t most_copied = std::size_t{16} << 10;
+  constexpr std::size_t most_copied = std::size_t{64} << 10;
   if (has_output() || payload.bytes > most_copied || !may_send_early(payload.bytes)) return false;
   short_message first;  // filled as far as it is used
   boost::system::error_code failure;
@@ -124,11 +124,12 @@ inline bool peer_connection::send_now(const envelope& header, const piece& paylo
   if (failure || sent == 0) return false;
   credit_ -= cost_of(payload.bytes);
   if (sent == frame::size + payload.bytes) return true;
+  const std::size_t gone = sent - std::min(sent, frame::size);
   outgoing rest;
   rest.header = first.header;
-  rest.total = frame::size + payload.bytes;
-  rest.sent = sent;
-  rest.own.assign(payload.data, payload.data + payload.bytes);
+  rest.total = frame::size + payload.bytes - gone;
+  rest.sent = sent - gone;
+  rest.own.assign(payload.data + gone, payload.data + payload.bytes);
   queue_.push_back(std::move(rest));
   return true;
 }

@@ -34,6 +34,7 @@ inline bool peer_connection::receive_now(const envelope& expected, const piece& 
 inline peer_connection::first_message peer_connection::receive_first(const envelope& expected, const piece& into,
                                                                      std::uint64_t& came) {
   if (!between_frames() || over_) return first_message::another;
+  if (into.bytes >= least_straight) return receive_straight(expected, into, came);
   const piece room{staging_.data(), staged_at_once()};
   boost::system::error_code failure;
   const std::size_t got = stream_->receive({&room, 1}, failure);
@@ -56,6 +57,42 @@ inline peer_connection::first_message peer_connection::receive_first(const envel
   if (got > used && open()) consume(staging_.data() + used, got - used);
   note_read();
   return first_message::taken;
+}
+
+/// The same of a message that is likely to be the one that comes: read to its place, and if it is another one, taken from there.
+inline peer_connection::first_message peer_connection::receive_straight(const envelope& expected, const piece& into,
+                                                                        std::uint64_t& came) {
+  constexpr int looks_for_more = 40;
+  const auto* const header = reinterpret_cast<const unsigned char*>(staging_.data());
+  const piece room[2] = {{staging_.data(), frame::size}, into};
+  boost::system::error_code failure;
+  const std::size_t got = stream_->receive(room, failure);
+  if (got == 0 && !failure) return first_message::none;
+  const bool awaited = got >= frame::size && frame::is_message_for(header, expected, into.bytes);
+  const std::size_t bytes = awaited ? static_cast<std::size_t>(frame::message_bytes(header)) : 0;
+  std::size_t here = got - std::min(got, frame::size);
+  for (int looks = 0; here < bytes && looks < looks_for_more && !failure; ++looks) {
+    const piece rest{into.data + here, bytes - here};
+    const std::size_t more = stream_->receive({&rest, 1}, failure);
+    if (more > 0) looks = 0;
+    here += more;
+  }
+  if (failure) {
+    end_first(failure, "receiving");
+    return first_message::another;
+  }
+  const bool taken = awaited && here >= bytes;
+  std::size_t used = 0;
+  if (taken) {
+    sender_awaits_reading_ = frame::says_awaits_reading(header);
+    note_taken(bytes, came);
+    used = bytes;
+  } else {
+    consume(staging_.data(), std::min(got, frame::size));
+  }
+  if (here > used && open()) consume(into.data + used, here - used);
+  note_read();
+  return taken ? first_message::taken : first_message::another;
 }
 
 inline void peer_connection::grant(request& receive, std::uint64_t ticket) {
@@ -209,15 +246,20 @@ inline bool peer_connection::try_read() {
   constexpr int attempts = 4;
   constexpr int attempts_at_rest = 2;  // of a header, and of what it announces
   bool moved = false;
-  if (over_) return false;
+  if (over_ || reading_) return false;
   const detail::for_scope now(reading_, true);
   follows_whole_ = false;
+  const bool has_waited = rest_can_wait();
   for (int attempt = 0; open() && attempt < attempts + attempts_at_rest; ++attempt) {
+    if (!has_waited && rest_can_wait()) break;
     const bool goes_on = attempt < attempts;
     if (!goes_on && between_frames()) break;
     in_pieces_.clear();
     const landing there = place_payload();
-    if (there.bytes == payload_left_ || in_pieces_.empty()) {
+    // The next long one would be copied twice: it is read when it has been asked for.
+    const bool alone =
+        there.bytes > 0 && payload_done_ + payload_left_ >= long_message && !owner_->awaits_another(*this);
+    if (!alone && (there.bytes == payload_left_ || in_pieces_.empty())) {
       const std::size_t staged = goes_on ? staged_at_once() : there.bytes > 0 ? 0 : rest_to_stage();
       if (staged > 0) in_pieces_.push_back({staging_.data(), staged});
     }
@@ -230,6 +272,7 @@ inline bool peer_connection::try_read() {
     if (landed > 0) note_landed(there, landed);
     if (got > landed && open() && !consume(staging_.data(), got - landed)) return true;
     note_read();
+    if (alone && between_frames()) return true;
     std::size_t asked = 0;
     for (const piece& p : in_pieces_) asked += p.bytes;
     if (got < asked) return true;

@@ -26,8 +26,10 @@ inline void tcp_transport::start_send(request& send) {
   peer& p = peer_of(send.peer);
   if (p.state == link::none && neighbours_ && neighbours_->shares(rank(), send.peer)) link_up(send.peer);
   if (p.state == link::open && !p.connection->peer_has_left()) {
+    const bool takes_long = send.header.bytes >= long_copy && p.memory == nullptr;
     pass_on(send);
     if (p.connection->has_output()) arm_write(send.peer);
+    if (takes_long && how_to_wait().crowded()) read_awaited();
     return;
   }
   p.waiting.push_back(send);
@@ -35,6 +37,17 @@ inline void tcp_transport::start_send(request& send) {
   if (is_gone(send.peer)) return check_departed(send.peer);
   if (p.state == link::none) dial(send.peer);
   if (p.state == link::lost) suspect(send.peer, "the connection to rank " + std::to_string(send.peer) + " is lost");
+}
+
+/// Between two long sends: what the others send is read while it is in the caches, and they can go on.
+inline void tcp_transport::read_awaited() {
+  if (open_.size() > asked_directly) return;
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    const peer& p = peer_of(open_[i]);
+    if (!wants_reading(p)) continue;
+    const std::shared_ptr<peer_connection> c = p.connection;  // what comes may end it
+    (void)c->try_read();
+  }
 }
 
 inline bool tcp_transport::send_now(int to, const envelope& header, const piece& payload) {
@@ -61,12 +74,13 @@ inline bool tcp_transport::receive_now(int from, const envelope& expected, const
 inline bool tcp_transport::receive_from_socket(peer& p, const envelope& expected, const piece& into,
                                                std::uint64_t& came) {
   constexpr int looks = 40;  // about what a short message and its answer take on one host
-  constexpr std::size_t longest = std::size_t{16} << 10;
+  constexpr std::size_t longest = std::size_t{64} << 10;
   if (!asks_sockets() || how_to_wait().crowded()) return false;
   if (into.bytes > longest || !matcher_.idle(expected.context) || !p.answers.expected()) return false;
   auto there = peer_connection::first_message::none;
   note_look();
-  for (int i = 0; i < looks && there == peer_connection::first_message::none; ++i) {
+  const int most = looks + static_cast<int>(into.bytes >> 9);
+  for (int i = 0; i < most && there == peer_connection::first_message::none; ++i) {
     there = p.connection->receive_first(expected, into, came);
   }
   // Who is answered so soon does not sleep. What came behind it may have ended the connection, which stays until there is
@@ -196,6 +210,9 @@ inline void tcp_transport::on_announce(peer_connection& c, const envelope& heade
   arm_write(c.peer());
 }
 
-inline void tcp_transport::on_received(peer_connection&, request& r) { complete(r); }
+inline void tcp_transport::on_received(peer_connection& c, request& r) {
+  if (r.header.bytes >= long_copy && peer_of(c.peer()).memory == nullptr) how_to_wait().moved_long_message();
+  complete(r);
+}
 
 }  // namespace cohort::transport

@@ -28,7 +28,7 @@ inline bool tcp_transport::progress() {
       const peer& p = peer_of(open_[i]);
       if (const stripe_set* const stripes = p.connection->stripes_if_any()) striping = striping || stripes->busy();
       // Each socket that is asked in vain costs a call of the kernel's.
-      const bool reads = asks_all || p.awaited || p.connection->awaits_more();
+      const bool reads = asks_all || wants_reading(p);
       if (!reads && !p.connection->has_output()) continue;
       const std::shared_ptr<peer_connection> c = p.connection;  // what comes may end it
       if (c->has_output()) moved = c->try_write() || moved;
