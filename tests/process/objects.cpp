@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Objects, groups and meshes between processes over TCP.
+#include "../support/all_end_well.hpp"
 #include "../support/objects.hpp"
 #include "../support/processes.hpp"
 
@@ -88,10 +89,7 @@ task<int> destroy_early(communicator<cpu> world) {
 void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>)) {
   harness::rank_options options;
   options.environment = {{"COHORT_PEER_TIMEOUT", "2"}};  // a tenth of it is how often ranks tell what they did
-  const auto results = harness::run_ranks(
-      n, [rank_main](int) { return run(rank_main); }, options);
-  INFO(harness::describe(results));
-  for (const auto& result : results) CHECK(result.ok());
+  harness::expect_all_end_well(n, rank_main, options);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Messages of some KiB over sockets that take only part of them at a time, as full ones do: they are read to their place while
 // they arrive, whichever they are, and what comes behind them too. And long ones that nobody has asked for yet.
+#include "../support/all_end_well.hpp"
 #include "../support/processes.hpp"
 
 #include <cohort/cohort.hpp>
@@ -230,10 +231,7 @@ void over_sockets(int ranks, task<int> (*rank_main)(communicator<cpu>)) {
   harness::rank_options options;
   options.environment = {{"COHORT_SHM", "0"}};
   options.deadline = std::chrono::seconds{60};
-  const auto results = harness::run_ranks(
-      ranks, [rank_main](int) { return run(rank_main); }, options);
-  INFO(harness::describe(results));
-  for (const auto& result : results) CHECK(result.ok());
+  harness::expect_all_end_well(ranks, rank_main, options);
 }
 
 }  // namespace

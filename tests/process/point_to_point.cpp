@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Point-to-point messages between processes over TCP: what tests/support/point_to_point.hpp promises of any backend,
 // and messages of more than 2^31 bytes.
+#include "../support/all_end_well.hpp"
 #include "../support/point_to_point.hpp"
 #include "../support/congestion.hpp"
 #include "../support/processes.hpp"
@@ -64,10 +65,7 @@ void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>), harne
   harness::rank_options options;
   options.environment = std::move(environment);
   options.deadline = std::chrono::seconds{100};  // gigabytes, on a machine that has other things to do
-  const auto results = harness::run_ranks(
-      n, [rank_main](int) { return run(rank_main); }, options);
-  INFO(harness::describe(results));
-  for (const auto& result : results) CHECK(result.ok());
+  harness::expect_all_end_well(n, rank_main, options);
 }
 
 }  // namespace

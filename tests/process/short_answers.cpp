@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Short messages that are taken where their receive is called, over sockets: whatever comes before or behind them, and
 // whether they come at once or not.
+#include "../support/all_end_well.hpp"
 #include "../support/processes.hpp"
 
 #include <cohort/cohort.hpp>
@@ -162,10 +163,7 @@ void expect_all_end_well(task<int> (*rank_main)(communicator<cpu>), const harnes
   harness::rank_options options;
   options.environment = environment;
   options.deadline = std::chrono::seconds{60};
-  const auto results = harness::run_ranks(
-      ranks, [rank_main](int) { return run(rank_main); }, options);
-  INFO(harness::describe(results));
-  for (const auto& result : results) CHECK(result.ok());
+  harness::expect_all_end_well(ranks, rank_main, options);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The programs of the tutorials on collective communication, with the values that they print, between real processes.
+#include "../support/all_end_well.hpp"
 #include "../support/processes.hpp"
 
 #include <doctest/doctest.h>
@@ -172,17 +173,15 @@ task<int> lists_of_objects(communicator<cpu> world) {
   co_return t.bad();
 }
 
-void expect_all_end_well(int n, task<int> (*rank_main)(communicator<cpu>)) {
-  const auto results = harness::run_ranks(n, [rank_main](int) { return run(rank_main); });
-  INFO(harness::describe(results));
-  for (const auto& result : results) CHECK(result.ok());
-}
-
 }  // namespace
 
-TEST_CASE("tutorials: a group of even ranks of a world of eleven") { expect_all_end_well(11, group_of_even_ranks); }
-TEST_CASE("tutorials: two ranks exchange by a batch") { expect_all_end_well(2, batch_of_two); }
-TEST_CASE("tutorials: the first two of four ranks, the others skip") { expect_all_end_well(4, group_of_the_first_two); }
-TEST_CASE("tutorials: the functions with two ranks") { expect_all_end_well(2, functions_of_two); }
-TEST_CASE("tutorials: all_to_all with four ranks") { expect_all_end_well(4, all_to_all_of_four); }
-TEST_CASE("tutorials: lists of objects") { expect_all_end_well(2, lists_of_objects); }
+TEST_CASE("tutorials: a group of even ranks of a world of eleven") {
+  harness::expect_all_end_well(11, group_of_even_ranks);
+}
+TEST_CASE("tutorials: two ranks exchange by a batch") { harness::expect_all_end_well(2, batch_of_two); }
+TEST_CASE("tutorials: the first two of four ranks, the others skip") {
+  harness::expect_all_end_well(4, group_of_the_first_two);
+}
+TEST_CASE("tutorials: the functions with two ranks") { harness::expect_all_end_well(2, functions_of_two); }
+TEST_CASE("tutorials: all_to_all with four ranks") { harness::expect_all_end_well(4, all_to_all_of_four); }
+TEST_CASE("tutorials: lists of objects") { harness::expect_all_end_well(2, lists_of_objects); }
