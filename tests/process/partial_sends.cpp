@@ -99,14 +99,19 @@ beside in_round(int k) {
 }
 
 task<int> ask(communicator<cpu>& world, int k, words& mine, words& theirs) {
-  const int other = 1 - world.rank();
+  const int me = world.rank();
+  const int other = 1 - me;
   const std::size_t n = words_of(k);
   const beside what = in_round(k);
-  fill(mine, world.rank(), k, n);
+  fill(mine, me, k, n);
   co_await world.send(mine, to{other}, tag{k % 3});
-  theirs.resize(what == beside::shorter_than_room ? n + 3000 : n);
+  // Of a longer buffer only what the message has is written to.
+  const std::size_t more = what == beside::shorter_than_room ? 3000 : 0;
+  fill(theirs, me, -k, n + more);
+  if (more > 0) std::this_thread::sleep_for(std::chrono::microseconds{300});  // by then there is another one behind it
   const received got = co_await world.recv(theirs, from{other}, tag{k % 3});
   if (got.count != n || !are(theirs, 0, n, other, k)) co_return 1;
+  if (!are(theirs, n, more, me, -k, n)) co_return 4;
   if (what == beside::nothing) co_return 0;
   co_await world.recv(theirs, from{other}, tag{what == beside::same_tag_behind ? k % 3 : 5});
   co_return are(theirs, 0, n, other, -k) ? 0 : 2;
@@ -201,7 +206,7 @@ task<bool> around(communicator<cpu>& world, int k, std::size_t n, words& mine, w
   co_await world.recv(long_one, from{before}, tag{1});
   co_await sent;
   co_await sent_too;
-  co_return word == k&& are(long_one, 0, n, before, k);
+  co_return are(long_one, 0, n, before, k) && word == k;
 }
 
 /// Blocks that come while their receiver still waits for something short, of ranks that share cores or do not.

@@ -146,8 +146,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Result: false: nothing was taken, a request is needed
   [[nodiscard]] bool receive_now(const envelope& expected, const piece& into, std::uint64_t& came);
   enum class first_message : unsigned char { none, taken, another };
-  /// The same of a stream that cannot be peeked at: what has come is read, and if it is not what is expected, goes where it
-  /// would have gone anyway.
+  /// The same of a stream that cannot be peeked at: what has come is read, the rest of it too if it comes at once, and if it
+  /// is not what is expected, goes where it would have gone anyway.
   ///
   /// Result: none: nothing has come; another: a request is needed, the connection may have ended
   [[nodiscard]] first_message receive_first(const envelope& expected, const piece& into, std::uint64_t& came);
@@ -204,7 +204,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Behind a message of that length another such one is expected, of which no more is copied twice than this.
   static constexpr std::size_t long_message = std::size_t{32} << 10;
   static constexpr std::size_t staged_of_long = std::size_t{16} << 10;
-  /// What `receive_first` reads straight to its place: the list of two places costs as much as to copy half of that.
+  /// What `receive_first` reads straight to its place, if that is its length: a list of two costs as much as to copy half of that.
   static constexpr std::size_t least_straight = std::size_t{8} << 10;
   /// In the ticket of a message that its sender can cut: whoever grants it says where.
   static constexpr std::uint64_t striped_ticket = std::uint64_t{1} << 63;
@@ -326,9 +326,6 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] bool take_offered(request& receive, std::uint64_t ticket);
   [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
                                                 std::span<const piece> into);
-  [[nodiscard]] static bool can_be_taken(const unsigned char* header, std::size_t there, const envelope& expected,
-                                         const piece& into) noexcept;
-  [[nodiscard]] first_message receive_straight(const envelope& expected, const piece& into, std::uint64_t& came);
   void note_taken(std::size_t bytes, std::uint64_t& came);
   bool use_behind();
   void keep_places();

@@ -7,13 +7,6 @@
 
 namespace cohort::transport {
 
-/// Whether the header is there, and is that of the message that is expected, which fits and is among the `there` bytes too.
-inline bool peer_connection::can_be_taken(const unsigned char* header, std::size_t there, const envelope& expected,
-                                          const piece& into) noexcept {
-  return there >= frame::size && frame::is_message_for(header, expected, into.bytes) &&
-         frame::message_bytes(header) <= there - frame::size;
-}
-
 inline void peer_connection::note_taken(std::size_t bytes, std::uint64_t& came) {
   came = bytes;
   last_was_long_ = bytes >= long_message;
@@ -24,8 +17,9 @@ inline bool peer_connection::receive_now(const envelope& expected, const piece& 
   if (!between_frames()) return false;
   unsigned char header[frame::size];
   const std::size_t there = stream_->peek(std::as_writable_bytes(std::span(header)));
-  if (!can_be_taken(header, there, expected, into)) return false;
+  if (there < frame::size || !frame::is_message_for(header, expected, into.bytes)) return false;
   const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
+  if (bytes > there - frame::size) return false;
   stream_->take(frame::size, {into.data, bytes});
   note_taken(bytes, came);
   return true;
@@ -33,44 +27,21 @@ inline bool peer_connection::receive_now(const envelope& expected, const piece& 
 
 inline peer_connection::first_message peer_connection::receive_first(const envelope& expected, const piece& into,
                                                                      std::uint64_t& came) {
-  if (!between_frames() || over_) return first_message::another;
-  if (into.bytes >= least_straight) return receive_straight(expected, into, came);
-  const piece room{staging_.data(), staged_at_once()};
-  boost::system::error_code failure;
-  const std::size_t got = stream_->receive({&room, 1}, failure);
-  if (failure) {
-    end_first(failure, "receiving");
-    return first_message::another;
-  }
-  if (got == 0) return first_message::none;
-  const auto* const header = reinterpret_cast<const unsigned char*>(staging_.data());
-  if (!can_be_taken(header, got, expected, into)) {
-    consume(staging_.data(), got);
-    note_read();
-    return first_message::another;
-  }
-  const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
-  if (bytes > 0) std::memcpy(into.data, staging_.data() + frame::size, bytes);
-  sender_awaits_reading_ = frame::says_awaits_reading(header);
-  note_taken(bytes, came);
-  const std::size_t used = frame::size + bytes;
-  if (got > used && open()) consume(staging_.data() + used, got - used);
-  note_read();
-  return first_message::taken;
-}
-
-/// The same of a message that is likely to be the one that comes: read to its place, and if it is another one, taken from there.
-inline peer_connection::first_message peer_connection::receive_straight(const envelope& expected, const piece& into,
-                                                                        std::uint64_t& came) {
   constexpr int looks_for_more = 40;
-  const auto* const header = reinterpret_cast<const unsigned char*>(staging_.data());
-  const piece room[2] = {{staging_.data(), frame::size}, into};
+  if (!between_frames() || over_) return first_message::another;
+  // What may be shorter than its room goes there when its length is known: nothing behind it is written to.
+  const bool straight = !expected.tagged && into.bytes >= least_straight;
+  const piece room[2] = {{staging_.data(), straight ? frame::size : staged_at_once()}, into};
   boost::system::error_code failure;
-  const std::size_t got = stream_->receive(room, failure);
+  const std::size_t got = stream_->receive({room, straight ? 2u : 1u}, failure);
   if (got == 0 && !failure) return first_message::none;
+  const auto* const header = reinterpret_cast<const unsigned char*>(staging_.data());
   const bool awaited = got >= frame::size && frame::is_message_for(header, expected, into.bytes);
   const std::size_t bytes = awaited ? static_cast<std::size_t>(frame::message_bytes(header)) : 0;
-  std::size_t here = got - std::min(got, frame::size);
+  const std::size_t staged = std::min(got, room[0].bytes);
+  const std::size_t copied = straight || !awaited ? 0 : std::min(bytes, staged - frame::size);
+  if (copied > 0) std::memcpy(into.data, staging_.data() + frame::size, copied);
+  std::size_t here = got - staged + copied;
   for (int looks = 0; here < bytes && looks < looks_for_more && !failure; ++looks) {
     const piece rest{into.data + here, bytes - here};
     const std::size_t more = stream_->receive({&rest, 1}, failure);
@@ -81,16 +52,15 @@ inline peer_connection::first_message peer_connection::receive_straight(const en
     end_first(failure, "receiving");
     return first_message::another;
   }
-  const bool taken = awaited && here >= bytes;
+  const bool taken = awaited && here == bytes;
   std::size_t used = 0;
   if (taken) {
     sender_awaits_reading_ = frame::says_awaits_reading(header);
     note_taken(bytes, came);
-    used = bytes;
-  } else {
-    consume(staging_.data(), std::min(got, frame::size));
+    used = frame::size + copied;
   }
-  if (here > used && open()) consume(into.data + used, here - used);
+  if (staged > used && open()) consume(staging_.data() + used, staged - used);
+  if (!taken && here > copied && open()) consume(into.data + copied, here - copied);
   note_read();
   return taken ? first_message::taken : first_message::another;
 }
