@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Objects, groups and meshes between processes over TCP.
-#include "../support/all_end_well.hpp"
 #include "../support/objects.hpp"
+#include "../support/all_end_well.hpp"
 #include "../support/processes.hpp"
 
 #include <doctest/doctest.h>

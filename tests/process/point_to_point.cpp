@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Point-to-point messages between processes over TCP: what tests/support/point_to_point.hpp promises of any backend,
 // and messages of more than 2^31 bytes.
-#include "../support/all_end_well.hpp"
 #include "../support/point_to_point.hpp"
+#include "../support/all_end_well.hpp"
 #include "../support/congestion.hpp"
 #include "../support/processes.hpp"
 
