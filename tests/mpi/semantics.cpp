@@ -3,6 +3,7 @@
 // reach every rank with the right words; many requests are in flight without a thread; communicators of some ranks.
 // Run by mpirun with the names of parts; each rank checks what it sees and says what is wrong.
 #include "again.hpp"
+#include "given_up.hpp"
 #include "mistakes.hpp"
 #include "of_two.hpp"
 #include "parts.hpp"
@@ -409,6 +410,28 @@ task<> in_memory(world_type world) {
   expect(small == std::vector<int>(3, half.size()), "the sum of a group");
 }
 
+// --- sizes
+
+/// Vectors of no elements, which have no memory either.
+task<> no_elements(world_type world) {
+  world.algorithms().override_with(
+      "all_reduce=native,reduce=native,reduce_scatter=native,scan=native,exclusive_scan=native,"
+      "gather=native,all_gather=native,broadcast=native");
+  std::vector<float> in;
+  std::vector<float> out;
+  co_await world.reduce(in, out, cohort::sum{}, cohort::root{0});
+  co_await world.reduce(in, cohort::sum{}, cohort::root{last(world)});
+  co_await world.all_reduce(in, out, cohort::sum{});
+  co_await world.all_reduce(in, cohort::sum{});
+  co_await world.scan(in, out, cohort::sum{});
+  co_await world.exclusive_scan(in, out, cohort::sum{});
+  co_await world.reduce_scatter(in, out, cohort::sum{});
+  co_await world.gather(in, out, cohort::root{0});
+  co_await world.all_gather(in, out);
+  co_await world.broadcast(in, cohort::root{0});
+  expect(out.empty(), "nothing of nothing");
+}
+
 const part parts[] = {
     {"selection", selection},
     {"different_operations", different_operations},
@@ -435,6 +458,9 @@ const part parts[] = {
     {"sums_after_a_drop", sums_after_a_drop},
     {"worlds_after_a_drop", worlds_after_a_drop},
     {"worlds_after_one_left_late", worlds_after_one_left_late},
+    {"no_elements", no_elements},
+    {"comes_late_to_lists", comes_late_to_lists},
+    {"comes_late_to_values", comes_late_to_values},
     {"in_memory", in_memory},
 };
 

@@ -108,6 +108,9 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void keep_started(request_list_of_mpi parts, int code, detail::borrowed_buffer arriving = {}) noexcept;
   /// What that receives into; otherwise a buffer of as many bytes.
   [[nodiscard]] detail::borrowed_buffer take_kept(std::size_t bytes);
+  /// Whether a frame hands MPI copies of what is short: not of what has been begun before it, with buffers that are given, nor
+  /// of what may lie on a device.
+  [[nodiscard]] bool keeps_values() const noexcept { return started_.empty() && !takes_device_memory_; }
   /// What no frame has taken over ends now, or keeps its buffers.
   void drop_started() noexcept;
 

@@ -8,13 +8,13 @@
 #include <cohort/mpi/datatype.hpp>
 #include <cohort/mpi/endpoint.hpp>
 #include <cohort/mpi/header.hpp>
+#include <cohort/mpi/native_buffers.hpp>
 #include <cohort/mpi/native_turn.hpp>
 #include <cohort/mpi/reduction.hpp>
 #include <cohort/transport/call.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -24,71 +24,6 @@ namespace cohort::transport::detail_mpi {
 using collective::layout;
 using detail::check_mpi;
 using detail::mpi_bytes;
-
-/// A buffer whose blocks lie one after the other: the caller's, or a copy where the caller has a list of buffers.
-class gathered {
- public:
-  gathered() = default;
-  /// `fill`: the blocks are read from the caller's buffers; else they are written there by `give`.
-  gathered(call& c, const layout& where, bool fill) : where_(&where) {
-    std::size_t runs = 0;
-    where.each_piece(0, where.blocks(), [&](std::byte* data, std::size_t n) {
-      if (runs++ == 0) data_ = data;
-      bytes_ += n;
-    });
-    if (runs <= 1) return;
-    copy_ = detail::borrowed_buffer(c.engine().scratch(), bytes_);
-    data_ = copy_.data();
-    copied_ = true;
-    if (fill) each([](std::byte* mine, std::byte* theirs, std::size_t n) { std::memcpy(mine, theirs, n); });
-  }
-  /// Only if it is a copy.
-  void give() const {
-    if (copied_) each([](std::byte* mine, std::byte* theirs, std::size_t n) { std::memcpy(theirs, mine, n); });
-  }
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  /// Whether this is in the other buffer: then it is in its place there.
-  [[nodiscard]] bool within(const gathered& other) const noexcept {
-    return bytes_ > 0 && data_ >= other.data_ && data_ < other.data_ + other.bytes_;
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-
- private:
-  template <class F>
-  void each(F f) const {
-    std::byte* at = data_;
-    where_->each_piece(0, where_->blocks(), [&](std::byte* data, std::size_t n) {
-      f(at, data, n);
-      at += n;
-    });
-  }
-
-  const layout* where_ = nullptr;
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
-  bool copied_ = false;
-  detail::borrowed_buffer copy_{};
-};
-
-/// The sizes of the blocks of a layout as MPI's counts and displacements, in bytes.
-struct cuts {
-  std::vector<int> counts{};
-  std::vector<int> places{};
-  bool even = true;
-
-  [[nodiscard]] static cuts of(const layout& where, std::size_t unit = 1) {
-    cuts c;
-    std::size_t at = 0;
-    for (int b = 0; b < where.blocks(); ++b) {
-      const std::size_t n = where.bytes(b, 1) / unit;
-      c.counts.push_back(static_cast<int>(n));
-      c.places.push_back(static_cast<int>(at));
-      c.even = c.even && static_cast<int>(n) == c.counts.front();
-      at += n;
-    }
-    return c;
-  }
-};
 
 struct started {
   of_two two{};
@@ -149,6 +84,11 @@ struct reduction_body {
       op = kept->op(r.commutative);
     }
   }
+  void of(const operands& both, std::size_t n) noexcept {
+    in = both.in();
+    out = both.out();
+    count = n;
+  }
   void end(bool done) {
     if (!own) return;
     if (done) {
@@ -164,7 +104,8 @@ struct reduction_body {
     do {
       const std::size_t n = std::min(most, count - at);
       const std::size_t offset = at * combine->element_bytes;
-      const bool same = in == out || in == MPI_IN_PLACE;
+      // Of no elements both may be null, and only who has a result may have it in place.
+      const bool same = in == MPI_IN_PLACE || (in == out && out != nullptr);
       const void* const from = same ? MPI_IN_PLACE : static_cast<const std::byte*>(in) + offset;
       f(from, out == nullptr ? nullptr : out + offset, static_cast<int>(n));
       at += n;
@@ -208,6 +149,10 @@ struct reduce_scatter_body : reduction_body {
   std::vector<int> counts{};  ///< of uneven ones
   int block = 0;              ///< elements of an even one
   bool even = true;
+  void end(bool done) {
+    reduction_body::end(done);
+    if (!done) leave(counts);
+  }
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
     if (even) {
       check_mpi(MPI_Ireduce_scatter_block(in, out, block, type, op, comm, &parts.another()),
@@ -224,6 +169,9 @@ struct all_gather_body : started {
   cuts where{};
   mpi_bytes block{};  ///< of an even one, which has no address
   std::size_t block_bytes = 0;
+  void end(bool done) noexcept {
+    if (!done) leave(where);
+  }
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
     if (two && where.even) return exchange(comm, parts);
     MPI_Request& r = parts.another();
@@ -254,6 +202,9 @@ struct rooted_body : started {
   bool gathers = true;
   bool in_place = false;
   int root = 0;
+  void end(bool done) noexcept {
+    if (!done) leave(where);
+  }
   void start(MPI_Comm comm, request_list_of_mpi& parts) {
     if (two && !in_v) return pass(comm, parts);
     MPI_Request& r = parts.another();
@@ -311,6 +262,14 @@ struct all_to_all_v_body : started {
   std::vector<int> places[2];
   std::vector<MPI_Datatype> types[2];
 
+  void end(bool done) noexcept {
+    if (done) return;
+    for (int side = 0; side < 2; ++side) {
+      leave(counts[side]);
+      leave(places[side]);
+      leave(types[side]);
+    }
+  }
   void add(int side, const layout& where) {
     for (int b = 0; b < where.blocks(); ++b) {
       std::vector<piece> runs;

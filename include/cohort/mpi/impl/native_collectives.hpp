@@ -17,9 +17,10 @@ namespace cohort::transport {
 namespace detail_mpi {
 
 /// Waits for its turn, starts it, and waits for its end. Unless told not to, the ranks make sure first that all have
-/// come and mean the same: from then on MPI carries the collective out, and nobody is left alone in it.
-template <class Body>
-task<> carry_out(call& c, Body& body) {
+/// come and mean the same: from then on MPI carries the collective out, and nobody is left alone in it. What is given up and
+/// has not ended keeps the copies.
+template <class Body, class... Copies>
+task<> carry_out(call& c, Body& body, Copies&... copies) {
   auto& endpoint = static_cast<mpi_endpoint&>(c.engine());
   if constexpr (std::is_base_of_v<started, Body>) body.two = endpoint.other_of(c.home());
   native_turn turn(endpoint, c);
@@ -36,7 +37,11 @@ task<> carry_out(call& c, Body& body) {
   request r;
   r.place = &turn;
   turn.waiting = &r;
-  const auto ended = [&]() noexcept { body.end(turn.parts.empty()); };
+  const auto ended = [&]() noexcept {
+    const bool done = turn.parts.empty();
+    body.end(done);
+    if (!done) (copies.leave(), ...);
+  };
   struct at_end {
     const decltype(ended)* what;
     explicit at_end(const decltype(ended)* w) noexcept : what(w) {}
@@ -52,8 +57,9 @@ task<> carry_out(call& c, Body& body) {
 }
 
 /// The same of a reduction of two ranks, which the body has been told.
-inline task<> carry_out_of_two(call& c, reduction_of_two& body) {
-  co_await carry_out(c, body);
+template <class... Copies>
+task<> carry_out_of_two(call& c, reduction_of_two& body, Copies&... copies) {
+  co_await carry_out(c, body, copies...);
   body.finish();
 }
 
@@ -65,11 +71,13 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::barrier(call& c) {
 }
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::broadcast(call& c, int root, std::byte* data, std::size_t bytes) {
+  detail_mpi::gathered all(endpoint(c), data, bytes, c.home().rank() == root);
   detail_mpi::broadcast_body body;
-  body.data = data;
+  body.data = all.data();
   body.bytes = bytes;
   body.root = root;
-  co_await detail_mpi::carry_out(c, body);
+  co_await detail_mpi::carry_out(c, body, all);
+  if (c.home().rank() != root) all.give();
 }
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::all_reduce(call& c, const std::byte* in, std::byte* out,
@@ -80,11 +88,11 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::all_reduce(call& c, const s
     co_await detail_mpi::carry_out_of_two(c, body);
     co_return;
   }
+  detail_mpi::operands both(endpoint(c), in, out, count * op.element_bytes);
   detail_mpi::all_reduce_body body(endpoint(c), op);
-  body.in = in;
-  body.out = out;
-  body.count = count;
-  co_await detail_mpi::carry_out(c, body);
+  body.of(both, count);
+  co_await detail_mpi::carry_out(c, body, both);
+  both.give();
 }
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::reduce(call& c, int root, const std::byte* in, std::byte* out,
@@ -95,13 +103,12 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::reduce(call& c, int root, c
     co_await detail_mpi::carry_out_of_two(c, body);
     co_return;
   }
+  detail_mpi::operands both(endpoint(c), in, c.home().rank() == root ? out : nullptr, count * op.element_bytes);
   detail_mpi::reduce_body body(endpoint(c), op);
-  const bool here = c.home().rank() == root;
-  body.in = in;
-  body.out = here ? out : nullptr;
-  body.count = count;
+  body.of(both, count);
   body.root = root;
-  co_await detail_mpi::carry_out(c, body);
+  co_await detail_mpi::carry_out(c, body, both);
+  both.give();
 }
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::scan(call& c, const std::byte* in, std::byte* out,
@@ -112,11 +119,11 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::scan(call& c, const std::by
     co_await detail_mpi::carry_out_of_two(c, body);
     co_return;
   }
+  detail_mpi::operands both(endpoint(c), in, out, count * op.element_bytes);
   detail_mpi::scan_body body(endpoint(c), op);
-  body.in = in;
-  body.out = out;
-  body.count = count;
-  co_await detail_mpi::carry_out(c, body);
+  body.of(both, count);
+  co_await detail_mpi::carry_out(c, body, both);
+  both.give();
 }
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::exclusive_scan(call& c, const std::byte* in, std::byte* out,
@@ -127,17 +134,17 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::exclusive_scan(call& c, con
     co_await detail_mpi::carry_out_of_two(c, body);
     co_return;
   }
+  detail_mpi::operands both(endpoint(c), in, out, count * op.element_bytes);
   detail_mpi::scan_body body(endpoint(c), op);
-  body.in = in;
-  body.out = out;
-  body.count = count;
+  body.of(both, count);
   body.inclusive = false;
-  co_await detail_mpi::carry_out(c, body);
+  co_await detail_mpi::carry_out(c, body, both);
+  both.give();
 }
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::reduce_scatter(call& c, const layout& in, const layout& out,
                                                                     const reducer& op) {
-  const detail_mpi::gathered from(c, in, true);
+  detail_mpi::gathered from(endpoint(c), in, true);
   const std::size_t block_bytes = in.bytes(0, 1);
   if (c.signature().kind == operation_kind::reduce_scatter &&
       detail_mpi::reduction_of_two::suits(c.home(), block_bytes)) {
@@ -145,27 +152,29 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::reduce_scatter(call& c, con
     out.each_piece(0, 1, [&](std::byte* data, std::size_t) { to = data; });
     detail_mpi::reduction_of_two body(endpoint(c), c.home(), op, block_bytes / op.element_bytes);
     body.reduce_scatter(from.data(), to);
-    co_await detail_mpi::carry_out_of_two(c, body);
+    co_await detail_mpi::carry_out_of_two(c, body, from);
     co_return;
   }
+  detail_mpi::gathered to(endpoint(c), out, false);
   detail_mpi::reduce_scatter_body body(endpoint(c), op);
   detail_mpi::cuts where = detail_mpi::cuts::of(in, op.element_bytes);
   body.in = from.data();
-  out.each_piece(0, 1, [&](std::byte* data, std::size_t) { body.out = data; });
+  body.out = to.data();
   body.block = where.counts.front();
   body.counts = std::move(where.counts);
   body.even = where.even;
-  co_await detail_mpi::carry_out(c, body);
+  co_await detail_mpi::carry_out(c, body, from, to);
+  to.give();
 }
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::all_gather(call& c, const layout& out) {
-  const detail_mpi::gathered all(c, out, true);
+  detail_mpi::gathered all(endpoint(c), out, true);
   detail_mpi::all_gather_body body;
   body.all = all.data();
   body.where = detail_mpi::cuts::of(out);
   body.block_bytes = out.bytes(0, 1);
   body.block = detail::mpi_bytes::of(nullptr, body.block_bytes);
-  co_await detail_mpi::carry_out(c, body);
+  co_await detail_mpi::carry_out(c, body, all);
   all.give();
 }
 
@@ -173,9 +182,9 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::gather(call& c, int root, c
   const bool here = c.home().rank() == root;
   if (here) require_small(c, out);
   const layout nothing;
-  const detail_mpi::gathered all(c, here ? out : nothing, false);
+  detail_mpi::gathered all(endpoint(c), here ? out : nothing, false);
   detail_mpi::rooted_body body;
-  const detail_mpi::gathered mine(c, in, true);
+  detail_mpi::gathered mine(endpoint(c), in, true);
   body.mine = detail::mpi_bytes::of(mine.data(), mine.bytes());
   body.block_bytes = mine.bytes();
   body.in_place = here && mine.within(all);
@@ -183,7 +192,7 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::gather(call& c, int root, c
   body.in_v = c.signature().kind == operation_kind::gather_v;
   if (here && body.in_v) body.where = detail_mpi::cuts::of(out);
   body.root = root;
-  co_await detail_mpi::carry_out(c, body);
+  co_await detail_mpi::carry_out(c, body, all, mine);
   if (here) all.give();
 }
 
@@ -191,9 +200,9 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::scatter(call& c, int root, 
   const bool here = c.home().rank() == root;
   if (here) require_small(c, in);
   const layout nothing;
-  const detail_mpi::gathered all(c, here ? in : nothing, true);
+  detail_mpi::gathered all(endpoint(c), here ? in : nothing, true);
   detail_mpi::rooted_body body;
-  const detail_mpi::gathered mine(c, out, false);
+  detail_mpi::gathered mine(endpoint(c), out, false);
   body.mine = detail::mpi_bytes::of(mine.data(), mine.bytes());
   body.block_bytes = mine.bytes();
   body.in_place = here && mine.within(all);
@@ -202,7 +211,8 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::scatter(call& c, int root, 
   body.gathers = false;
   if (here && body.in_v) body.where = detail_mpi::cuts::of(in);
   body.root = root;
-  co_await detail_mpi::carry_out(c, body);
+  co_await detail_mpi::carry_out(c, body, all, mine);
+  mine.give();
 }
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::all_to_all(call& c, const layout& in, const layout& out) {
@@ -211,14 +221,14 @@ COHORT_DECL task<> native_collectives<mpi_endpoint>::all_to_all(call& c, const l
 }
 
 COHORT_DECL task<> native_collectives<mpi_endpoint>::even_all_to_all(call& c, const layout& in, const layout& out) {
-  const detail_mpi::gathered from(c, in, true);
-  const detail_mpi::gathered to(c, out, false);
+  detail_mpi::gathered from(endpoint(c), in, true);
+  detail_mpi::gathered to(endpoint(c), out, false);
   detail_mpi::all_to_all_body body;
   body.in = from.data();
   body.out = to.data();
   body.block_bytes = in.bytes(0, 1);
   body.block = detail::mpi_bytes::of(nullptr, body.block_bytes);
-  co_await detail_mpi::carry_out(c, body);
+  co_await detail_mpi::carry_out(c, body, from, to);
   to.give();
 }
 
