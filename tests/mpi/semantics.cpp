@@ -3,7 +3,6 @@
 // reach every rank with the right words; many requests are in flight without a thread; communicators of some ranks.
 // Run by mpirun with the names of parts; each rank checks what it sees and says what is wrong.
 #include "again.hpp"
-#include "given_up.hpp"
 #include "mistakes.hpp"
 #include "of_two.hpp"
 #include "parts.hpp"
@@ -459,8 +458,6 @@ const part parts[] = {
     {"worlds_after_a_drop", worlds_after_a_drop},
     {"worlds_after_one_left_late", worlds_after_one_left_late},
     {"no_elements", no_elements},
-    {"comes_late_to_lists", comes_late_to_lists},
-    {"comes_late_to_values", comes_late_to_values},
     {"in_memory", in_memory},
 };
 

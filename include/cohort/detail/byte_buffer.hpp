@@ -3,11 +3,13 @@
 // the same memory out again, so that a training step neither allocates nor touches fresh pages.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace cohort::detail {
 
@@ -17,8 +19,7 @@ class byte_buffer {
 
   byte_buffer() = default;
   explicit byte_buffer(std::size_t bytes)
-      : data_(bytes == 0 ? nullptr
-                         : static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}))),
+      : data_(bytes == 0 ? nullptr : static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}))),
         capacity_(bytes) {}
   byte_buffer(byte_buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
@@ -28,7 +29,7 @@ class byte_buffer {
     return *this;
   }
   ~byte_buffer() {
-    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
+    if (data_ != nullptr) ::operator delete (data_, std::align_val_t{alignment});
   }
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
@@ -73,8 +74,19 @@ class buffer_cache {
     return kept_[c] != nullptr ? pop(c) : byte_buffer(size_of(c));
   }
 
+  /// Somebody who cannot be stopped may still use these bytes: a buffer that has some of them goes to nobody when it is given
+  /// back, and stays.
+  ///
+  /// Needs: `note_end` with the same when that has ended
+  void note_use(const std::byte* data, std::size_t bytes) { in_use_.push_back({data, bytes}); }
+  void note_end(const std::byte* data, std::size_t bytes) noexcept {
+    const auto at = std::find_if(in_use_.begin(), in_use_.end(),
+                                 [&](const range& r) { return r.data == data && r.bytes == bytes; });
+    if (at != in_use_.end()) in_use_.erase(at);
+  }
   void give_back(byte_buffer buffer) noexcept {
     const std::size_t bytes = buffer.capacity();
+    if (!in_use_.empty() && overlaps_use(buffer)) return static_cast<void>(buffer.release());
     if (bytes < least || held_ + bytes > most_bytes) return;
     const unsigned c = class_of(bytes);
     if (c >= classes || size_of(c) != bytes) return;
@@ -87,6 +99,15 @@ class buffer_cache {
   struct node {
     node* next;
   };
+  struct range {
+    const std::byte* data;
+    std::size_t bytes;
+  };
+  [[nodiscard]] bool overlaps_use(const byte_buffer& buffer) const noexcept {
+    const std::byte* const end = buffer.data() + buffer.capacity();
+    return std::any_of(in_use_.begin(), in_use_.end(),
+                       [&](const range& r) { return r.data < end && buffer.data() < r.data + r.bytes; });
+  }
   static constexpr std::size_t least = 64;
   static constexpr std::size_t most_bytes = std::size_t{256} << 20;
   static constexpr unsigned classes = 4 * 32;
@@ -109,6 +130,7 @@ class buffer_cache {
 
   std::array<node*, classes> kept_{};
   std::size_t held_ = 0;
+  std::vector<range> in_use_{};
 };
 
 /// A buffer that goes back to its cache when its scope ends.

@@ -5,6 +5,7 @@
 
 #include <cohort/mpi/check.hpp>
 #include <cohort/mpi/header.hpp>
+#include <cohort/mpi/library.hpp>
 #include <cohort/transport/piece.hpp>
 
 #include <cstddef>
@@ -26,7 +27,7 @@ class mpi_datatype {
     return *this;
   }
   ~mpi_datatype() {
-    if (type_ != MPI_DATATYPE_NULL) MPI_Type_free(&type_);
+    if (type_ != MPI_DATATYPE_NULL && !mpi_has_ended()) MPI_Type_free(&type_);
   }
   [[nodiscard]] MPI_Datatype get() const noexcept { return type_; }
 

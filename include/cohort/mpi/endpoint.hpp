@@ -148,6 +148,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
     std::size_t size = 0;
     detail::mpi_bytes bytes{};
     detail::byte_buffer sink{};  ///< where the bytes of a receive that was given up go
+    std::vector<piece> left{};   ///< of one that was given up, and that MPI did not let go of
   };
   struct unasked {
     int source;
@@ -156,6 +157,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   };
   struct outgoing {
     MPI_Request sent = MPI_REQUEST_NULL;
+    int peer = -1;
     detail::byte_buffer buffer{};
     request* owner = nullptr;  ///< the send that is complete when MPI has sent it
   };
@@ -252,6 +254,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   [[nodiscard]] MPI_Comm comm_of(const transfer& t) const noexcept { return t.follows ? control_ : data_; }
   void begin(transfer t, MPI_Request r);
   void let_go(std::size_t index) noexcept;
+  void leave_to_mpi(transfer& t, const request& given_up) noexcept;
   void finish(std::size_t index, int code);
 
   // what arrives
@@ -273,7 +276,11 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void on_retired(int source, const mpi_packet& p, const mpi_standing& last);
   [[nodiscard]] bool settle_transfers();
   [[nodiscard]] bool settle_outgoing();
-  void finish_outgoing();
+  void finish_outgoing(outgoing& o);
+  void forget_oldest_outgoing();
+  // the end
+  void say_last_words() noexcept;
+  void abandon_requests() noexcept;
 
   // faults
   void broadcast(const fault& f, const std::vector<int>& members);
@@ -334,6 +341,8 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   std::deque<held_packet> held_{};  // came while a buffer was waited for
   std::vector<coming> coming_{};    // of each rank
   detail::fifo<outgoing> outgoing_{};
+  std::vector<unsigned> held_up_{};  // of each rank: the last settling in which its oldest had not ended
+  unsigned settling_ = 0;
   std::vector<announced> announced_{};
   std::vector<std::uint32_t> free_announced_{};
   std::vector<transfer> transfers_{};

@@ -24,6 +24,7 @@ struct native_line {
   native_turn* first = nullptr;
   native_turn* last = nullptr;
   std::uint64_t begun = 0;
+  bool stuck = false;       ///< one was given up, and did not end within the time that is left for it
   std::uint64_t ended = 0;  ///< fewer for good, if one was given up: MPI may still carry that out
 };
 

@@ -8,6 +8,7 @@
 #include <cohort/mpi/check.hpp>
 #include <cohort/mpi/datatype.hpp>
 #include <cohort/mpi/header.hpp>
+#include <cohort/mpi/library.hpp>
 #include <cohort/reduction.hpp>
 
 #include <complex>
@@ -67,9 +68,9 @@ class native_reductions {
   native_reductions& operator=(const native_reductions&) = delete;
   ~native_reductions() {
     for (MPI_Op& op : ops_) {
-      if (op != MPI_OP_NULL && is_running()) MPI_Op_free(&op);
+      if (op != MPI_OP_NULL && !detail::mpi_has_ended()) MPI_Op_free(&op);
     }
-    if (!is_running()) {
+    if (detail::mpi_has_ended()) {
       for (auto& r : kept_) static_cast<void>(r.release());
     }
   }
@@ -113,10 +114,6 @@ class native_reductions {
   }
 
  private:
-  [[nodiscard]] static bool is_running() noexcept {
-    int finalised = 0;
-    return MPI_Finalized(&finalised) == MPI_SUCCESS && finalised == 0;
-  }
   // The callback has no world to ask: one key for the process, which stays until MPI ends.
   [[nodiscard]] static int& shared_key() noexcept {
     static int key = MPI_KEYVAL_INVALID;

@@ -50,6 +50,12 @@ namespace detail {
 
 COHORT_DECL std::shared_ptr<group> adopt_mpi(MPI_Comm adopted, const mpi_options& o) {
   require_mpi();
+  if (adopted == MPI_COMM_NULL) {
+    throw error(
+        errc::invalid_argument,
+        "connect<mpi>: the communicator is MPI_COMM_NULL, as MPI_Comm_split gives to a process that is in no part: "
+        "only its members connect");
+  }
   transport::mpi_endpoint::settings wanted;
   wanted.check = o.check;
   wanted.device_memory = o.device_memory;

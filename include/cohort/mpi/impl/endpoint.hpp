@@ -69,6 +69,7 @@ COHORT_DECL mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
   if (known != 0) greatest_tag_ = *static_cast<const int*>(limit) - 1;
   left_.resize(static_cast<std::size_t>(size()), false);
   following_.resize(static_cast<std::size_t>(size()), 0);
+  held_up_.resize(static_cast<std::size_t>(size()), 0);
   coming_.resize(static_cast<std::size_t>(size()));
   credit_.resize(static_cast<std::size_t>(size()), static_cast<std::int64_t>(window));
   owed_.resize(static_cast<std::size_t>(size()), 0);
@@ -81,13 +82,25 @@ COHORT_DECL mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
   constexpr std::size_t a_moment = 32;
   if (detail_mpi::ranks_on_host(control_) <= ::sysconf(_SC_NPROCESSORS_ONLN)) brief_tests_ = a_moment;
   share_memory(wanted);
+  detail::mpi_users::add(this, [](void* self) noexcept { static_cast<mpi_endpoint*>(self)->say_last_words(); });
+}
+
+/// MPI ends before this world is destroyed: the others hear that this rank leaves.
+COHORT_DECL void mpi_endpoint::say_last_words() noexcept {
+  leave();
+  push_out();
+  broken_ = true;
 }
 
 COHORT_DECL mpi_endpoint::~mpi_endpoint() {
+  detail::mpi_users::remove(this);
+  if (detail::mpi_has_ended()) broken_ = true;
   silence();
   mpi_endpoint::leave();
-  int finalised = 0;
-  if (MPI_Finalized(&finalised) != MPI_SUCCESS || finalised != 0) return;
+  if (detail::mpi_has_ended()) {
+    abandon_requests();
+    return;
+  }
   // What others still send to this rank, and what it sent last, should not end with it.
   constexpr std::chrono::seconds farewell{1};
   bool quiet = false;
@@ -105,15 +118,19 @@ COHORT_DECL mpi_endpoint::~mpi_endpoint() {
   for (outgoing& o : outgoing_) {
     int done = 0;
     MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE);
-    if (done == 0) {
-      // MPI may still read it: memory that is lost at the end of a world is better than a message that is not what it was.
-      static_cast<void>(o.buffer.release());
-    }
+    if (done != 0) o.buffer = {};
   }
-  for (transfer& t : transfers_) static_cast<void>(t.sink.release());
+  abandon_requests();
   if (!quiet) return;  // left to MPI_Finalize
   MPI_Comm_free(&data_);
   MPI_Comm_free(&control_);
+}
+
+/// MPI may still use what it has not said to have finished with: memory that is lost at the end of a world is better than a
+/// message that is not what it was.
+COHORT_DECL void mpi_endpoint::abandon_requests() noexcept {
+  for (outgoing& o : outgoing_) static_cast<void>(o.buffer.release());
+  for (transfer& t : transfers_) static_cast<void>(t.sink.release());
 }
 
 COHORT_DECL bool mpi_endpoint::progress() {
@@ -147,26 +164,37 @@ COHORT_DECL bool mpi_endpoint::progress() {
   return moved;
 }
 
+/// Of those to one rank, which mostly end in the order in which they began, the oldest is asked about, and the next one once it
+/// has ended: a rank that MPI has to wait for holds up nothing that goes elsewhere.
 COHORT_DECL bool mpi_endpoint::settle_outgoing() {
   bool moved = false;
-  // They mostly end in the order in which they began.
-  while (!outgoing_.empty()) {
+  ++settling_;
+  for (outgoing& o : outgoing_) {
+    unsigned& held_up = held_up_[static_cast<std::size_t>(o.peer)];
+    if (held_up == settling_ || (o.sent == MPI_REQUEST_NULL && o.owner == nullptr)) continue;
     int done = 0;
-    detail::check_mpi(MPI_Test(&outgoing_.front().sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done == 0) break;
-    finish_outgoing();
+    detail::check_mpi(MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done == 0) {
+      held_up = settling_;
+      continue;
+    }
     moved = true;
+    finish_outgoing(o);
   }
+  while (!outgoing_.empty() && outgoing_.front().sent == MPI_REQUEST_NULL) forget_oldest_outgoing();
   return moved;
 }
 
-/// MPI has sent the oldest.
-COHORT_DECL void mpi_endpoint::finish_outgoing() {
-  outgoing sent = outgoing_.pop_front();
-  scratch().give_back(std::move(sent.buffer));
-  if (sent.owner == nullptr) return;
-  sent.owner->place = nullptr;
-  complete(*sent.owner);
+/// MPI has sent it.
+COHORT_DECL void mpi_endpoint::finish_outgoing(outgoing& o) {
+  request* const owner = std::exchange(o.owner, nullptr);
+  if (owner == nullptr) return;
+  owner->place = nullptr;
+  complete(*owner);
+}
+COHORT_DECL void mpi_endpoint::forget_oldest_outgoing() {
+  finish_outgoing(outgoing_.front());
+  scratch().give_back(std::move(outgoing_.pop_front().buffer));
 }
 
 COHORT_DECL void mpi_endpoint::sleep_until(clock::time_point until) {
@@ -209,6 +237,7 @@ COHORT_DECL std::vector<int> mpi_endpoint::everybody() const {
 COHORT_DECL void mpi_endpoint::group_added(group& g) { place(g); }
 
 COHORT_DECL void mpi_endpoint::group_removed(group& g) {
+  if (detail::mpi_has_ended()) broken_ = true;
   if (neighbours_) neighbours_->forget(g.context());
   for (const int r : links_.ranks()) links_.to(r).connection->forget(g.context());
   matcher_.forget(g.context(), [this](const early_message& m) { drop(m); });

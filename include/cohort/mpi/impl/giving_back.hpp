@@ -31,7 +31,9 @@ COHORT_DECL void mpi_endpoint::settle_retirements(std::uint64_t context, std::si
   if (context == 0) natives_of_world_even_ = even;
   const auto line = natives_.find(context);
   if (line == natives_.end()) return;
-  if (even && context != 0 && line->second.comm != MPI_COMM_NULL) MPI_Comm_free(&line->second.comm);
+  if (even && context != 0 && line->second.comm != MPI_COMM_NULL && !detail::mpi_has_ended()) {
+    MPI_Comm_free(&line->second.comm);
+  }
   natives_.erase(line);
 }
 

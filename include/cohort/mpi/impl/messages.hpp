@@ -87,6 +87,7 @@ COHORT_DECL mpi_endpoint::outgoing mpi_endpoint::send_copy(int peer, const mpi_p
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < n; ++i) bytes += pieces[i].bytes;
   outgoing o;
+  o.peer = peer;
   o.buffer = scratch().take(sizeof p + bytes);
   std::byte* into = o.buffer.data();
   std::memcpy(into, &p, sizeof p);

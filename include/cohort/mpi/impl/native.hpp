@@ -121,11 +121,14 @@ COHORT_DECL void mpi_endpoint::give_up(native_turn& t) noexcept {
 }
 
 COHORT_DECL void mpi_endpoint::wait_for_end(request_list_of_mpi& parts, native_line& line) noexcept {
-  auto until = clock::now() + (parts.may_be_left() ? clock::duration{0} : clock::duration{patience});
+  // Where MPI has not ended one within that time, it does not end the next ones either.
+  const bool at_once = parts.may_be_left() || line.stuck;
+  auto until = clock::now() + (at_once ? clock::duration{0} : clock::duration{patience});
   int code = MPI_SUCCESS;
   bool taken_back = false;
   while (!tested(parts, code)) {
     if (clock::now() >= until) {
+      line.stuck = line.stuck || !parts.may_be_left();
       if (std::exchange(taken_back, true)) return;
       parts.take_back();
       until += longest_taking_back;

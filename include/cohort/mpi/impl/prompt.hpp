@@ -78,7 +78,7 @@ COHORT_DECL bool mpi_endpoint::take_one_or_sent(Taken taken) {
                     "MPI_Testsome");
   arriving_[slot] = asked[0];
   for (std::size_t i = 0; i < sends; ++i) outgoing_[i].sent = asked[1 + i];
-  while (!outgoing_.empty() && outgoing_.front().sent == MPI_REQUEST_NULL) finish_outgoing();
+  while (!outgoing_.empty() && outgoing_.front().sent == MPI_REQUEST_NULL) forget_oldest_outgoing();
   for (int i = 0; i < count; ++i) {
     if (ended[static_cast<std::size_t>(i)] == 0) {
       take_from(slot, statuses[static_cast<std::size_t>(i)], taken);

@@ -210,6 +210,7 @@ COHORT_DECL void mpi_endpoint::begin(transfer t, MPI_Request r) {
 /// Takes a transfer out of the list; MPI has let go of it.
 COHORT_DECL void mpi_endpoint::finish(std::size_t index, int code) {
   transfer done = std::move(transfers_[index]);
+  for (const piece& p : done.left) scratch().note_end(p.data, p.bytes);
   if (done.tag >= 0 && owns_tag(done)) free_tags_.push_back(done.tag);
   if (done.follows && !done.receives) following_[static_cast<std::size_t>(done.peer)] -= done.size;
   if (index + 1 < transfers_.size()) {
@@ -267,18 +268,23 @@ COHORT_DECL bool mpi_endpoint::settle_transfers() {
 
 /// Nobody waits for this transfer any more, and its buffer is about to go: MPI must not touch that again.
 COHORT_DECL void mpi_endpoint::let_go(std::size_t index) noexcept {
+  const request& given_up = *transfers_[index].owner;
+  // A rank that has not let go of one within that time is not waited for again.
+  const bool known_stuck = std::any_of(transfers_.begin(), transfers_.end(), [&](const transfer& t) {
+    return !t.left.empty() && t.peer == transfers_[index].peer;
+  });
   // New ones may be begun meanwhile, behind it.
   transfers_[index].owner = nullptr;
   const bool receives = transfers_[index].receives;
   const bool unasked_for = transfers_[index].follows && !receives;
   if (receives) MPI_Cancel(&transfer_requests_[index]);
-  if (unasked_for && !recall(transfers_[index])) return;
-  const auto until = clock::now() + patience;
+  if (unasked_for && !recall(transfers_[index])) return leave_to_mpi(transfers_[index], given_up);
+  const auto until = clock::now() + (known_stuck ? clock::duration{0} : clock::duration{patience});
   int done = 0;
   MPI_Status status{};
   while (done == 0) {
     if (MPI_Test(&transfer_requests_[index], &done, &status) != MPI_SUCCESS) break;
-    if (done == 0 && clock::now() >= until) return;  // the peer is stuck: MPI keeps the buffer
+    if (done == 0 && clock::now() >= until) return leave_to_mpi(transfers_[index], given_up);  // the peer is stuck
     if (done != 0) break;
     if (unasked_for) hear_recalls();  // the peer may be waiting here for the same
     ::sched_yield();
@@ -296,6 +302,20 @@ COHORT_DECL void mpi_endpoint::let_go(std::size_t index) noexcept {
         "MPI_Irecv");
   } catch (...) {
     finish(index, MPI_SUCCESS);
+  }
+}
+
+/// MPI keeps the buffer. If it is one of this engine's, nobody gets it meanwhile.
+COHORT_DECL void mpi_endpoint::leave_to_mpi(transfer& t, const request& given_up) noexcept {
+  try {
+    for (std::size_t i = 0; i < given_up.piece_count; ++i) {
+      const piece& p = given_up.pieces[i];
+      if (p.bytes == 0) continue;
+      scratch().note_use(p.data, p.bytes);
+      t.left.push_back(p);
+    }
+  } catch (const std::bad_alloc&) {
+    // Then it is as safe as a buffer of the caller's, who frees it.
   }
 }
 
