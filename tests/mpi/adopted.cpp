@@ -40,6 +40,13 @@ int worlds() {
     first.wait();
     for (const double each : v) expect(each == size * (size + 1) / 2.0, "the sum over all");
   }
+  // What MPI_Comm_split gives to a process that is in no part.
+  try {
+    const auto none = cohort::connect<cohort::mpi>(MPI_COMM_NULL);
+    expect(false, "MPI_COMM_NULL to be refused");
+  } catch (const cohort::error& e) {
+    expect(e.condition() == cohort::errc::invalid_argument, e.what());
+  }
   // And once more, after they are gone.
   cohort::communicator<cohort::mpi> again = cohort::connect<cohort::mpi>();
   expect(again.all_reduce(1, cohort::sum{}).wait() == size, "a world after the others");

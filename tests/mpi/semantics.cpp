@@ -3,6 +3,7 @@
 // reach every rank with the right words; many requests are in flight without a thread; communicators of some ranks.
 // Run by mpirun with the names of parts; each rank checks what it sees and says what is wrong.
 #include "again.hpp"
+#include "communicators.hpp"
 #include "mistakes.hpp"
 #include "of_two.hpp"
 #include "parts.hpp"
@@ -454,6 +455,8 @@ const part parts[] = {
     {"begun_at_once", begun_at_once},
     {"groups", groups},
     {"one_group_fails", one_group_fails},
+    {"group_without_rank_0", group_without_rank_0},
+    {"groups_of_two_worlds", groups_of_two_worlds},
     {"sums_after_a_drop", sums_after_a_drop},
     {"worlds_after_a_drop", worlds_after_a_drop},
     {"worlds_after_one_left_late", worlds_after_one_left_late},

@@ -296,17 +296,24 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
 
   // native collectives
   void pump(std::uint64_t context);
-  void on_comm(int source, const mpi_packet& p);
-  void make_comm(std::uint64_t context);
-  void want_comm(std::uint64_t context, native_line& line);
-  void grant_next_comm();
   [[nodiscard]] static bool tested(request_list_of_mpi& parts, int& code) noexcept;
   [[nodiscard]] bool settle_natives();
   void refuse_native(request& r, int code);
   void give_up(native_turn& t) noexcept;
   void wait_for_end(request_list_of_mpi& parts, native_line& line) noexcept;
 
-  // MPI's communicators are given back: impl/giving_back.hpp
+  // MPI's communicators are made: impl/communicators.hpp
+  void want_comm(std::uint64_t context, native_line& line);
+  void ask_next_member(std::uint64_t context, native_line& line);
+  void agree_to_next_comm();
+  void on_agreed(int member, std::uint64_t context);
+  void tell_of_comm(int member, mpi_packet::kind what, std::uint64_t context);
+  void end_making();
+  void abandon_comm(std::uint64_t context) noexcept;
+  void forget_comms_of(int leader);
+  void make_comm(std::uint64_t context);
+  void on_comm(int source, const mpi_packet& p);
+  // and given back: impl/giving_back.hpp
   [[nodiscard]] std::uint64_t natives_of(std::uint64_t context) const noexcept;
   void settle_retirements(std::uint64_t context, std::size_t members);
   [[nodiscard]] bool end_quietly(clock::time_point deadline);
@@ -315,6 +322,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   native_check check_;
   mpi_cuda_support cuda_support_;
   bool takes_device_memory_;
+  bool makes_comms_ = true;  ///< of MPI's, for its groups
   device_ranges device_memory_{};
   MPI_Comm control_ = MPI_COMM_NULL;
   MPI_Comm data_ = MPI_COMM_NULL;
@@ -383,7 +391,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   };
   native_reductions reductions_{};
   std::deque<comm_request> comms_wanted_{};
-  bool comm_in_making_ = false;
+  std::optional<comm_request> comm_in_making_{};  ///< in which this rank takes part
 
   // Other threads ring here.
   std::mutex mutex_{};
@@ -399,6 +407,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
 
 #ifndef COHORT_SEPARATE_COMPILATION
 #include <cohort/mpi/impl/agreement.hpp>
+#include <cohort/mpi/impl/communicators.hpp>
 #include <cohort/mpi/impl/endpoint.hpp>
 #include <cohort/mpi/impl/faults.hpp>
 #include <cohort/mpi/impl/giving_back.hpp>

@@ -32,6 +32,10 @@ class mpi_users {
     users.erase(std::remove_if(users.begin(), users.end(), [&](const entry& e) { return e.user == user; }),
                 users.end());
   }
+  [[nodiscard]] static bool any() {
+    const std::lock_guard lock(all().mutex);
+    return !all().users.empty();
+  }
   static void tell() noexcept {
     const std::lock_guard lock(all().mutex);
     for (const entry& e : all().users) e.words(e.user);

@@ -8,6 +8,7 @@
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/request.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,8 +20,10 @@ class native_turn;
 /// MPI's own collectives on one communicator.
 struct native_line {
   MPI_Comm comm = MPI_COMM_NULL;
-  bool wanted = false;
   std::vector<int> members{};
+  std::vector<int> asked{};  ///< on the leader: the members in the order in which they are asked to make it; none yet
+  std::size_t agreed = 0;    ///< so many of them have
+  bool abandoned = false;    ///< the group failed before it was made
   native_turn* first = nullptr;
   native_turn* last = nullptr;
   std::uint64_t begun = 0;

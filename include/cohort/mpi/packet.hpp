@@ -34,7 +34,7 @@ struct mpi_packet {
     comm_wanted,
     comm_granted,
     comm_go,
-    comm_made,  ///< see impl/native.hpp
+    comm_made,  ///< see impl/communicators.hpp
     credit,     ///< `other` bytes of what short messages may take are free again
     part,       ///< of a message like an eager one, the next bytes behind the header: impl/parts.hpp
     gone,       ///< nothing comes after this; `other`: nothing is pending there: impl/giving_back.hpp

@@ -11,6 +11,7 @@
 #include <cohort/backend/compiled_once.hpp>
 #include <cohort/mpi/connect.hpp>
 #include <cohort/mpi/impl/agreement.hpp>
+#include <cohort/mpi/impl/communicators.hpp>
 #include <cohort/mpi/impl/connect.hpp>
 #include <cohort/mpi/impl/endpoint.hpp>
 #include <cohort/mpi/impl/faults.hpp>

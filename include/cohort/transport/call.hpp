@@ -78,6 +78,8 @@ class group {
   std::shared_ptr<const collective::host_table> hosts{};
   /// Whether all ranks of the world are on one host, and share fewer cores.
   bool crowded = false;
+  /// Whether the backend's own collectives may carry calls out.
+  bool natives = true;
   /// Where all members share memory: what they carry out their collectives in. Opened by the first that uses it.
   std::shared_ptr<transport::shm_window> window{};
 

@@ -88,14 +88,14 @@ COHORT_DECL void front_base::refuse_overlap(operation_kind kind) const {
 
 COHORT_ALIGNED COHORT_DECL collective::algorithm front_base::choose(operation_kind kind, std::size_t bytes) const {
   return group_->selection.choose(kind, bytes, size(), true,
-                                  {true, shares(kind), group_->hosts != nullptr, group_->crowded});
+                                  {group_->natives, shares(kind), group_->hosts != nullptr, group_->crowded});
 }
 
 COHORT_ALIGNED COHORT_DECL collective::algorithm front_base::choose(operation_kind kind, std::size_t bytes,
                                                                     bool commutative, bool may_be_native) const {
   return group_->selection.choose(
       kind, bytes, size(), commutative && !group_->ordered,
-      {may_be_native && !group_->ordered, shares(kind), group_->hosts != nullptr, group_->crowded});
+      {may_be_native && group_->natives && !group_->ordered, shares(kind), group_->hosts != nullptr, group_->crowded});
 }
 
 COHORT_DECL bool front_base::alone(const call::options& o) const noexcept {

@@ -4,6 +4,7 @@
 
 #include <cohort/detail/host_name.hpp>
 #include <cohort/mpi/endpoint.hpp>
+#include <cohort/mpi/library.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/version.hpp>
 
@@ -16,7 +17,7 @@ namespace cohort::transport {
 namespace detail_mpi {
 
 // The library's version up to the patch level, and that of the messages below.
-inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 11;
+inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 12;
 
 [[nodiscard]] inline int rank_in(MPI_Comm comm) {
   int rank = 0;
@@ -63,6 +64,9 @@ COHORT_DECL mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
     throw error(errc::version_mismatch, "the ranks of this MPI job are of cohort " + in_words(-versions[1]) + " to " +
                                             in_words(versions[0]) + ": build all of them with one version");
   }
+  int other_worlds = detail::mpi_users::any() ? 1 : 0;
+  detail::check_mpi(MPI_Allreduce(MPI_IN_PLACE, &other_worlds, 1, MPI_INT, MPI_MAX, control_), "MPI_Allreduce");
+  makes_comms_ = other_worlds == 0;
   void* limit = nullptr;
   int known = 0;
   detail::check_mpi(MPI_Comm_get_attr(data_, MPI_TAG_UB, static_cast<void*>(&limit), &known), "MPI_Comm_get_attr");
@@ -234,13 +238,19 @@ COHORT_DECL std::vector<int> mpi_endpoint::everybody() const {
   return all;
 }
 
-COHORT_DECL void mpi_endpoint::group_added(group& g) { place(g); }
+// The making of a communicator blocks: of several worlds in one process only the first makes any, as processes that drive them
+// in different orders would wait for each other. What the others have for themselves is made by connect.
+COHORT_DECL void mpi_endpoint::group_added(group& g) {
+  place(g);
+  if (!makes_comms_ && g.context() != 0) g.natives = false;
+}
 
 COHORT_DECL void mpi_endpoint::group_removed(group& g) {
   if (detail::mpi_has_ended()) broken_ = true;
   if (neighbours_) neighbours_->forget(g.context());
   for (const int r : links_.ranks()) links_.to(r).connection->forget(g.context());
   matcher_.forget(g.context(), [this](const early_message& m) { drop(m); });
+  abandon_comm(g.context());
   retirements& r = retired_[g.context()];
   r.own = true;
   const std::uint64_t natives = r.natives = natives_of(g.context());

@@ -311,7 +311,7 @@ COHORT_DECL void mpi_endpoint::handle(int source, const std::byte* data, std::si
     case kind::left:
       if (!left_[static_cast<std::size_t>(source)]) ++ranks_left_;
       left_[static_cast<std::size_t>(source)] = true;
-      return;
+      return forget_comms_of(source);
     case kind::gone:
       ++ranks_gone_;
       gone_quietly_ += p.other != 0 ? 1 : 0;

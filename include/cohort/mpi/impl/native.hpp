@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Bodies of mpi/endpoint.hpp: the order of MPI's own collectives on each communicator, and the making of an MPI
-// communicator for a group. MPI_Comm_create_group blocks, so two groups with ranks in common must be made in one order
-// everywhere: the leader of a group asks rank 0, which lets one be made after the other.
+// Bodies of mpi/endpoint.hpp: the order of MPI's own collectives on each communicator, and what becomes of those that are given
+// up. The making of MPI's communicators is in communicators.hpp.
 #pragma once
 
 #include <cohort/mpi/endpoint.hpp>
@@ -113,7 +112,10 @@ COHORT_DECL void mpi_endpoint::refuse_native(request& r, int code) {
 
 /// MPI cannot cancel a collective. Every rank has entered it or soon will, so it ends; if not, it keeps its buffers.
 COHORT_DECL void mpi_endpoint::give_up(native_turn& t) noexcept {
-  if (!t.issued) return unqueue(t);
+  if (!t.issued) {
+    unqueue(t);
+    return abandon_comm(t.owner->home().context());
+  }
   const auto at = std::find(issued_.begin(), issued_.end(), &t);
   if (at == issued_.end()) return;
   issued_.erase(at);
@@ -186,73 +188,6 @@ COHORT_DECL void mpi_endpoint::drop_started() noexcept {
   if (!started_.empty()) started_into_.leave();
   started_into_ = {};
   started_.clear();
-}
-
-// --- communicators -----------------------------------------------------------------------------------------
-
-COHORT_DECL void mpi_endpoint::want_comm(std::uint64_t context, native_line& line) {
-  if (line.wanted || line.members.front() != rank()) return;
-  line.wanted = true;
-  mpi_packet p = mpi_packet::of(mpi_packet::kind::comm_wanted);
-  p.context = context;
-  if (rank() != 0) return post(0, p);
-  comms_wanted_.push_back({0, context});
-  grant_next_comm();
-}
-
-/// On rank 0: one at a time.
-COHORT_DECL void mpi_endpoint::grant_next_comm() {
-  if (comm_in_making_ || comms_wanted_.empty()) return;
-  comm_in_making_ = true;
-  const comm_request next = comms_wanted_.front();
-  comms_wanted_.pop_front();
-  mpi_packet p = mpi_packet::of(mpi_packet::kind::comm_granted);
-  p.context = next.context;
-  post(next.leader, p);
-}
-
-COHORT_DECL void mpi_endpoint::make_comm(std::uint64_t context) {
-  native_line& line = natives_[context];
-  MPI_Group world = MPI_GROUP_NULL;
-  MPI_Group some = MPI_GROUP_NULL;
-  detail::check_mpi(MPI_Comm_group(data_, &world), "MPI_Comm_group");
-  detail::check_mpi(MPI_Group_incl(world, static_cast<int>(line.members.size()), line.members.data(), &some),
-                    "MPI_Group_incl");
-  constexpr int any_tag_will_do = 0;
-  detail::check_mpi(MPI_Comm_create_group(data_, some, any_tag_will_do, &line.comm), "MPI_Comm_create_group");
-  detail::check_mpi(MPI_Comm_set_errhandler(line.comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-  MPI_Group_free(&some);
-  MPI_Group_free(&world);
-}
-
-COHORT_DECL void mpi_endpoint::on_comm(int source, const mpi_packet& p) {
-  using kind = mpi_packet::kind;
-  const auto line = natives_.find(p.context);
-  switch (static_cast<kind>(p.what)) {
-    case kind::comm_wanted: comms_wanted_.push_back({source, p.context}); return grant_next_comm();
-    case kind::comm_granted: {
-      mpi_packet made = mpi_packet::of(kind::comm_made);
-      made.context = p.context;
-      const group* const g = find(p.context);
-      // A group that has failed meanwhile needs none, and its members are not sent into it.
-      if (g != nullptr && !g->failure() && line != natives_.end()) {
-        mpi_packet go = mpi_packet::of(kind::comm_go);
-        go.context = p.context;
-        for (const int member : line->second.members) {
-          if (member != rank()) post(member, go);
-        }
-        make_comm(p.context);
-      }
-      post(0, made);
-      return pump(p.context);
-    }
-    case kind::comm_go:
-      // Every member has said that it is in the first of MPI's collectives there; that it has given up since changes nothing.
-      if (line == natives_.end()) return;
-      make_comm(p.context);
-      return pump(p.context);
-    default: comm_in_making_ = false; return grant_next_comm();
-  }
 }
 
 }  // namespace cohort::transport
