@@ -92,8 +92,10 @@ concept store = requires(S& s, std::string_view text, std::int64_t amount, deadl
 //
 // An item is given to one client. A client that dies while it waits takes nothing with it. Over TCP an item that was
 // on its way to a client whose connection ends goes back to the front of its queue, unless that client had said that it
-// has it, which queue_pop does before it returns: no item is lost between two processes, and one is given twice only
-// when the network fails (not: when a process dies) between that word and the server.
+// has it: no item is lost between two processes. The queue_pop of a tcp_store says so before it returns: one is given
+// twice only when the network fails (not: when a process dies) between that word and the server. The thread of an
+// async_store says so right after `co_await` has given the item, and before the last handle is gone: there it is given
+// twice also when the process dies in between.
 
 namespace detail {
 
