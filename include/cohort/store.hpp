@@ -49,7 +49,8 @@ struct store_limits {
 /// effect is visible to all.
 ///
 /// Shapes:    keys have 1..1024 bytes, values and items at most 8 MiB, each; all may hold any byte. The values of one
-///            `multi_get` have 8 MiB together, the keys and values of one `multi_set` 16 MiB
+///            `multi_get` have 8 MiB together, the keys and values of one `multi_set` 16 MiB. Over TCP one call names
+///            at most 131,072 keys
 /// Order:     calls for one key are linearizable: each takes effect at one moment between its start and its return.
 ///            Items leave a queue in the order in which they came. Of several clients that wait in `queue_pop`, the
 ///            first to come is served first, and a push wakes one (in a file_store: whoever looks first)

@@ -127,6 +127,11 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
     try {
       if (!ended_.empty()) throw gone(*call);
       check(*call);
+      if (call->call == detail::store_call::num_keys && call->key.size() > limits_.key) {  // no key is that long
+        detail::store_outcome none;
+        (void)call->succeed(none);
+        return;
+      }
       do ++last_id_;
       while (last_id_ == 0 || asked_.find(last_id_) != asked_.end());
       call->id = last_id_;
@@ -145,6 +150,7 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
 
   void check(const detail::store_pending& c) const {
     const std::string_view name = detail::name_of(c.call);
+    detail::check_store_count(limits_, name, std::max(c.keys.size(), c.pairs.size()));
     for (const std::string& key : c.keys) detail::check_store_key(limits_, name, key);
     for (const auto& [key, value] : c.pairs) {
       detail::check_store_key(limits_, name, key);
