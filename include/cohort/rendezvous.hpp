@@ -111,7 +111,7 @@ class meeting {
 
   [[nodiscard]] std::vector<peer_address> meet() {
     join();
-    return self() == 0 ? follow(collect()) : follow(await());
+    return self() == 0 ? follow(lead()) : follow(await());
   }
 
  private:
@@ -137,6 +137,11 @@ class meeting {
     r.nonce = from.number<std::uint64_t>();
     r.peer = read_peer(from);
     if (!from.complete()) throw failure(errc::protocol_error, -1, "a record in " + keys_.describe() + " is malformed");
+    if (r.world_size < 1 || r.world_size > max_world_size) {
+      throw failure(errc::protocol_error, -1,
+                    "a record in " + keys_.describe() + " has a world size of " + std::to_string(r.world_size) +
+                        ", expected 1.." + std::to_string(max_world_size));
+    }
     return r;
   }
 
@@ -189,7 +194,22 @@ class meeting {
     throw failure(errc::duplicate_rank, self(), text);
   }
 
-  /// Rank 0: waits for all records, publishes the table, and returns the outcome.
+  /// Rank 0: returns the outcome. A failure of its own is everybody's, as nobody else makes the table.
+  [[nodiscard]] std::string lead() {
+    try {
+      return collect();
+    } catch (const error& e) {
+      constexpr std::string_view in_front = "rendezvous: ";
+      std::string_view text = e.what();
+      if (text.starts_with(in_front)) text.remove_prefix(in_front.size());
+      std::string outcome;
+      quietly([&] { outcome = decide_failure(e.condition(), 0, std::string(text)); });
+      if (outcome.empty()) throw;  // the store is gone: the others hear of that from it
+      return outcome;
+    }
+  }
+
+  /// Waits for all records, publishes the table, and returns the outcome.
   [[nodiscard]] std::string collect() {
     std::vector<std::string> absent;
     for (int r = 0; r < options_.world_size; ++r) absent.push_back(rank_key(r));

@@ -49,7 +49,8 @@ struct store_limits {
 /// effect is visible to all.
 ///
 /// Shapes:    keys have 1..1024 bytes, values and items at most 8 MiB, each; all may hold any byte. The values of one
-///            `multi_get` have 8 MiB together, the keys and values of one `multi_set` 16 MiB
+///            `multi_get` have 8 MiB together, the keys and values of one `multi_set` 16 MiB. Over TCP one call names
+///            at most 131,072 keys
 /// Order:     calls for one key are linearizable: each takes effect at one moment between its start and its return.
 ///            Items leave a queue in the order in which they came. Of several clients that wait in `queue_pop`, the
 ///            first to come is served first, and a push wakes one (in a file_store: whoever looks first)
@@ -92,8 +93,10 @@ concept store = requires(S& s, std::string_view text, std::int64_t amount, deadl
 //
 // An item is given to one client. A client that dies while it waits takes nothing with it. Over TCP an item that was
 // on its way to a client whose connection ends goes back to the front of its queue, unless that client had said that it
-// has it, which queue_pop does before it returns: no item is lost between two processes, and one is given twice only
-// when the network fails (not: when a process dies) between that word and the server.
+// has it: no item is lost between two processes. The queue_pop of a tcp_store says so before it returns: one is given
+// twice only when the network fails (not: when a process dies) between that word and the server. The thread of an
+// async_store says so right after `co_await` has given the item, and before the last handle is gone: there it is given
+// twice also when the process dies in between.
 
 namespace detail {
 

@@ -106,6 +106,14 @@ struct saves_nothing {
   template <class Archive>
   void serialize(Archive& /*archive*/) {}
 };
+struct crowd {
+  std::vector<saves_nothing> people{};
+  std::string name{};
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(people, name);
+  }
+};
 
 }  // namespace
 
@@ -124,6 +132,8 @@ template <>
 struct cohort::codec<farm> : cohort::cereal_codec<farm> {};
 template <>
 struct cohort::codec<saves_nothing> : cohort::cereal_codec<saves_nothing> {};
+template <>
+struct cohort::codec<crowd> : cohort::cereal_codec<crowd> {};
 
 TEST_CASE("codec: cereal's classes arrive, alone and among other objects") {
   const layer sent{{1, 2.5}, "first", {{1, {true, false}}, {2, {}}}, -7, true};
@@ -164,6 +174,16 @@ TEST_CASE("codec: what cereal's classes cannot read is an error") {
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CHECK_FALSE(error_of([&] { static_cast<void>(value_of<layer>(std::span(bytes).first(size))); }).empty());
   }
+}
+
+TEST_CASE("codec: what the reader would not believe is refused where it is saved") {
+  // The empty name takes a byte, its length.
+  CHECK(round_trip(crowd{std::vector<saves_nothing>(1), ""}).people.size() == 1);
+  CHECK(round_trip(crowd{{}, "nobody"}).name == "nobody");
+  CHECK(error_of([] {
+          static_cast<void>(value_bytes(crowd{std::vector<saves_nothing>(2), ""}));
+        }).find("cereal saved a container of elements that save no bytes, of which a reader believes no number") !=
+        std::string::npos);
 }
 
 TEST_CASE("codec: cereal does not allocate for counts that the message cannot hold") {

@@ -21,6 +21,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -156,6 +157,24 @@ TEST_CASE("codec: the limit on memory bounds small messages of large objects") {
                 static_cast<void>(
                     value_of<std::unique_ptr<std::array<char, 4000>>>(std::span(pointers).subspan(1), limits));
               }).empty());
+}
+
+TEST_CASE("codec: the limit on memory counts what an empty deque allocates") {
+  codec_limits limits;
+  limits.memory = 1 << 20;
+  const auto refuses = [&]<class T>(std::type_identity<T>) {
+    using deque = std::deque<T, tracking_allocator<T>>;
+    tracked_memory = {};
+    const auto bytes = value_bytes(std::vector<deque>(10000));
+    tracked_memory = {};
+    CHECK(error_of([&] {
+            static_cast<void>(value_of<std::vector<deque>>(bytes, limits));
+          }).starts_with("object exceeds the codec's limits: 1 elements of "));
+    CHECK(tracked_memory.peak <= limits.memory);
+  };
+  refuses(std::type_identity<int>());
+  refuses(std::type_identity<std::array<char, 4000>>());
+  CHECK(value_of<std::vector<std::deque<int>>>(value_bytes(std::vector<std::deque<int>>(1000)), limits).size() == 1000);
 }
 
 TEST_CASE("codec: room is made for what can come, not for what is announced") {

@@ -53,6 +53,32 @@ TEST_CASE("monitor wire: arrivals come back as they were sent") {
   }
 }
 
+TEST_CASE("monitor wire: arrivals that are too many for one frame come in several") {
+  std::vector<arrival> all;
+  for (std::uint64_t context = 0; context < 5000; ++context) {
+    arrival a = sample_arrivals()[0];
+    a.context = context;
+    a.calls.resize(context % 3 == 0 ? 1 : most_calls_told);
+    all.push_back(a);
+  }
+  const std::vector<std::string> parts = encode_arrivals_in_parts(all);
+  CHECK(parts.size() == 2);
+  std::vector<arrival> back;
+  for (const std::string& part : parts) {
+    CHECK(part.size() + 1 <= monitor_frame_limit);
+    const auto some = decode_arrivals(part);
+    REQUIRE(some.has_value());
+    back.insert(back.end(), some->begin(), some->end());
+  }
+  CHECK(back == all);
+  // Those of the most calls fill a frame, and no byte more.
+  for (arrival& a : all) a.calls.resize(most_calls_told);
+  for (const std::string& part : encode_arrivals_in_parts(all)) CHECK(part.size() + 1 <= monitor_frame_limit);
+  REQUIRE(encode_arrivals_in_parts({}).size() == 1);
+  CHECK(encode_arrivals_in_parts({}).front() == encode_arrivals({}));
+  CHECK(encode_arrivals_in_parts(all, 100).size() == all.size());
+}
+
 TEST_CASE("monitor wire: every truncated length of arrivals is refused, and every longer one") {
   const std::string bytes = encode_arrivals(sample_arrivals());
   for (std::size_t n = 0; n < bytes.size(); ++n) CHECK_FALSE(decode_arrivals(std::string_view(bytes).substr(0, n)).has_value());

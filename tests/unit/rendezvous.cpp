@@ -407,3 +407,44 @@ TEST_CASE("rendezvous: arguments that are refused before anything is written") {
   CHECK(refused(large, options_of(2)) == "rendezvous: a blob of 1048577 bytes, the limit is 1 MiB");
   CHECK(s.num_keys("", soon()) == 0);
 }
+
+TEST_CASE("rendezvous: rank 0 cannot publish, and everyone is told why") {
+  cohort::store_limits limits;
+  limits.bytes = std::size_t{6} << 20;  // enough for what the ranks bring, not for the table too
+  std::vector<guest> guests;
+  for (int r = 0; r < 4; ++r) {
+    guests.push_back({someone(r), options_of(4)});
+    guests.back().self.blob.assign(std::size_t{1} << 20, 'b');
+  }
+  const auto got = meet_in_memory(guests, cohort::memory_store(limits));
+  for (const outcome& each : got) {
+    CHECK(each.code == errc::store_failed);
+    CHECK(each.peer == 0);
+    CHECK(each.text == got[0].text);
+    CHECK(each.text.find("bytes, the limit is 6291456") != std::string::npos);
+  }
+}
+
+TEST_CASE("rendezvous: a record that is none fails the meeting for everyone") {
+  const cohort::memory_store shared;
+  cohort::memory_store(shared).set(prefix + "rank/2", "not a record", soon());
+  const auto got = meet_in_memory({{someone(0), options_of(3)}, {someone(1), options_of(3)}}, shared);
+  for (const outcome& each : got) {
+    CHECK(each.code == errc::protocol_error);
+    CHECK(each.text == "rendezvous: a record in the store in memory is malformed");
+  }
+}
+
+TEST_CASE("rendezvous: a record of an impossible world size is not believed") {
+  for (const int size : {0, -1, cohort::max_world_size + 1}) {
+    const cohort::memory_store shared;
+    cohort::detail::rendezvous_record record;
+    record.world_size = size;
+    record.peer = someone(1);
+    cohort::memory_store(shared).set(prefix + "size", cohort::detail::encode_record(record), soon());
+    const auto got = meet_in_memory({{someone(0), options_of(2)}}, shared);
+    CHECK(got[0].code == errc::protocol_error);
+    CHECK(got[0].text == "rendezvous: a record in the store in memory has a world size of " + std::to_string(size) +
+                             ", expected 1.." + std::to_string(cohort::max_world_size));
+  }
+}

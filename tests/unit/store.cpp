@@ -246,6 +246,24 @@ TEST_CASE("store: a file is read back, and its permissions are the owner's") {
   CHECK((about.st_mode & 0777) == 0600);
 }
 
+TEST_CASE("store: a file that is full is read by others as it was written") {
+  scratch dir;
+  const std::string path = dir.file();
+  cohort::store_limits limits;
+  limits.bytes = 100;
+  cohort::file_store s(path, 0, soon(), limits);
+  cohort::file_store other(path, 0, soon(), limits);
+  s.set("a", "1", soon());
+  s.set("b", std::string(60, 'b'), soon());
+  // Between the two it would hold 122 bytes.
+  s.multi_set(std::vector<cohort::key_value>{{"a", std::string(60, 'a')}, {"b", "1"}}, soon());
+  CHECK(other.get("a", soon()) == std::string(60, 'a'));
+  CHECK(cohort::file_store(path, 0, soon(), limits).get("b", soon()) == "1");
+  CHECK(failure_of([&] {
+          other.set("b", std::string(60, 'b'), soon());
+        }).says("\"b\" would fill the store to 122 bytes, the limit is 100"));
+}
+
 TEST_CASE("store: a file keeps queues and what was appended, and forgets what a kill left half written") {
   scratch dir;
   const std::string path = dir.file();

@@ -126,6 +126,21 @@ TEST_CASE("tls store: every call, short and long values, and calls that wait") {
   CHECK(later.wait() == "1");
 }
 
+TEST_CASE("tls store: an item that was taken does not come back when the last handle goes") {
+  const tcp_store_server server(serving(tls_files().options()));
+  tcp_store store(asking(server.where(), tls_files().options()), soon());
+  store.queue_push("q", "item", soon());
+  {
+    cohort::async_store s = cohort::async_tcp_store(asking(server.where(), tls_files().options()), soon());
+    auto pop = s.queue_pop("q");
+    CHECK(eventually([&] { return pop.ready(); }));
+    auto large = s.set("large", std::string(std::size_t{3} << 20, 'v'));
+    CHECK(pop.wait() == "item");
+  }
+  CHECK(eventually([&] { return server.connections() == 1; }));
+  CHECK(store.queue_len("q", soon()) == 0);
+}
+
 TEST_CASE("tls store: a forwarder sees neither keys nor values nor hellos, without TLS it sees them all") {
   for (const bool sealed : {false, true}) {
     CAPTURE(sealed);

@@ -17,6 +17,7 @@
 
 #include <cereal/cereal.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -31,8 +32,22 @@ class cereal_output : public cereal::OutputArchive<cereal_output, cereal::AllowE
   explicit cereal_output(writer& to) : OutputArchive(this), to_(&to) {}
   [[nodiscard]] writer& to() const noexcept { return *to_; }
 
+  /// The number of elements of a container.
+  void count(std::size_t n) {
+    to_->count(n);
+    believed_from_ = std::max(believed_from_, to_->size() + n);
+  }
+  /// Throws unless the reader will believe every count: each element must have saved a byte.
+  void finish() const {
+    if (to_->size() >= believed_from_) return;
+    throw error(errc::invalid_argument,
+                "cereal saved a container of elements that save no bytes, of which a reader believes no number: "
+                "save their number instead, or at least one byte in each");
+  }
+
  private:
   writer* to_;
+  std::size_t believed_from_ = 0;  ///< how many bytes have to be saved in all
 };
 
 /// The archive that a class is loaded from. Where cereal's own believe every count that they read, this one checks each
@@ -55,7 +70,7 @@ void CEREAL_LOAD_FUNCTION_NAME(cereal_input& archive, T& value) { value = archiv
 
 template <class T>
 void CEREAL_SAVE_FUNCTION_NAME(cereal_output& archive, const cereal::SizeTag<T>& tag) {
-  archive.to().count(static_cast<std::size_t>(tag.size));
+  archive.count(static_cast<std::size_t>(tag.size));
 }
 template <class T>
 void CEREAL_LOAD_FUNCTION_NAME(cereal_input& archive, cereal::SizeTag<T>& tag) {
@@ -107,7 +122,8 @@ void CEREAL_LOAD_FUNCTION_NAME(cereal_input& archive, cereal::BinaryData<T>& dat
 ///
 /// Result: a length, then what the class saves. The type hash has `name` in it, and nothing of what the class saves
 /// Needs:  a default constructor; headers cereal/types/... for the members, as always with cereal
-/// Errors: bad_message where the class reads more or less than there is, or throws cereal::Exception
+/// Errors: invalid_argument, on saving, for a container of elements that save no bytes; bad_message where the class
+///         reads more or less than there is, or throws cereal::Exception
 /// Source: for peers that are trusted. Protected is what cereal asks the archive for: no byte is read beyond the
 ///         object's own, a bool is 0 or 1, and no count exceeds the bytes that remain, so that each resize allocates at
 ///         most that many elements. Not protected is what happens inside cereal and the class: an element's size counts
@@ -120,6 +136,7 @@ struct cereal_codec {
     writer inside(saved, to.limits());
     cereal_output archive(inside);
     archive(value);
+    archive.finish();
     to.length(saved.size());
     to.bytes(saved);
   }

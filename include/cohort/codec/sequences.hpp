@@ -5,6 +5,7 @@
 
 #include <cohort/codec/scalars.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <cstddef>
@@ -155,7 +156,11 @@ template <class T, class Allocator>
 struct codec<std::deque<T, Allocator>> : detail::container_codec {
   static constexpr void shape(const auto& walk) { walk.template of<T>("deque"); }
   static void encode(writer& to, const std::deque<T, Allocator>& values) { write_elements(to, values, values.size()); }
-  static std::deque<T, Allocator> decode(reader& from) { return read_to_back<std::deque<T, Allocator>>(from); }
+  static std::deque<T, Allocator> decode(reader& from) {
+    // An empty one has a block of elements already, and a map of eight blocks.
+    from.charge(1, std::max<std::size_t>(512, sizeof(T)) + 8 * sizeof(void*));
+    return read_to_back<std::deque<T, Allocator>>(from);
+  }
 };
 
 template <class T, class Allocator>

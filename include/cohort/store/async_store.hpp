@@ -31,7 +31,8 @@ namespace cohort {
 ///           holds up none behind it
 /// Completes: see store_operation
 /// Errors:   those of the store; store_failed for calls in flight when the last handle goes
-/// Lifetime: owns the store that it was made of, and the thread that serves it; the last handle ends both
+/// Lifetime: owns the store that it was made of, and the thread that serves it; the last handle ends both. A blocking
+///           store stays for an item that a call still has, until that is taken or goes back
 /// Cost:     a hand-over to that thread and back. Made of a blocking store, a call that waits is tried again every 1 to
 ///           10 ms, and after each other call of this object; async_tcp_store does better
 /// Example:
@@ -142,7 +143,8 @@ class async_store {
     c->value = item;
     return send<void>(std::move(c));
   }
-  /// Result:    the first item, which is this caller's from the moment in which `co_await` gives it
+  /// Result:    the first item, which is this caller's from the moment in which `co_await` gives it. Over TCP the
+  ///            server hears of that right afterwards: the item of a process that dies in between goes back
   /// Completes: when there is one
   /// Cancels:   an item that was on its way goes back: over TCP to the front, else to the end of the queue
   store_operation<std::string> queue_pop(std::string_view key, std::optional<timeout> after = {}) {

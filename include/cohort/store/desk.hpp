@@ -31,7 +31,8 @@ class store_desk {
     ticket who = 0;
     std::uint32_t status = 0;  ///< as in a reply_head
     std::shared_ptr<const std::string> body{};
-    bool lent = false;  ///< its item comes back unless `confirm` is called
+    bool lent = false;    ///< its item comes back unless `confirm` is called
+    bool copied = false;  ///< its body is a copy of values; any other large one is shared with the table
   };
   using answers = std::vector<answer>;
 
@@ -191,7 +192,7 @@ class store_desk {
         return {who, 0, table_.share(keys.front())};
       }
       if (call == store_call::multi_get) {
-        return {who, 0, text(encode_values(table_.multi_get(keys)))};
+        return {who, 0, text(encode_values(table_.multi_get(keys))), false, true};
       }
       return {who};
     } catch (const error& e) {

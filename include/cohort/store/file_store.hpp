@@ -187,7 +187,7 @@ class file_store {
     using kind = detail::file_log::record_kind;
     log_.read_new(table_.limits(), [this](kind what, std::string_view key, std::string_view value) {
       switch (what) {
-        case kind::set: return table_.set(key, value);
+        case kind::set: return table_.set_again(key, value);
         case kind::erase: return static_cast<void>(table_.erase(key));
         case kind::append: return static_cast<void>(table_.append(key, value));
         case kind::push: return table_.push(key, value);

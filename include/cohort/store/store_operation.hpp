@@ -60,6 +60,11 @@ class store_pending final : public pending, public std::enable_shared_from_this<
   /// False: nobody wants it any more, and `outcome` is as it was.
   [[nodiscard]] bool succeed(store_outcome& outcome) { return finish(&outcome, nullptr); }
   void fail(std::exception_ptr why) { (void)finish(nullptr, std::move(why)); }
+  /// Before `succeed` with an item that nothing but the call has: its driver stays until the item is taken or given up.
+  void hold(std::shared_ptr<store_driver> server) {
+    const std::lock_guard lock(mutex_);
+    held_ = std::move(server);
+  }
 
   // --- who waits for it
   /// The outcome, once. The call must be done.
@@ -80,6 +85,7 @@ class store_pending final : public pending, public std::enable_shared_from_this<
   bool settled_ = false;  ///< taken, abandoned or cancelled
   store_outcome outcome_{};
   std::exception_ptr failure_{};
+  std::shared_ptr<store_driver> held_{};
 };
 
 /// Carries out calls, on a thread of its own. Every function may be called by any thread.
@@ -105,10 +111,12 @@ class store_driver {
 inline store_outcome store_pending::take() {
   std::exception_ptr why;
   store_outcome got;
+  std::shared_ptr<store_driver> released;
   {
     const std::lock_guard lock(mutex_);
     why = std::move(failure_);
     got = std::move(outcome_);
+    released = std::move(held_);
     settled_ = true;
   }
   if (why) std::rethrow_exception(why);
@@ -127,10 +135,12 @@ inline store_outcome store_pending::take() {
 
 inline void store_pending::abandon() noexcept {
   std::optional<std::string> item;
+  std::shared_ptr<store_driver> released;
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(settled_, true)) return;
     item = std::move(outcome_.text);
+    released = std::move(held_);
     if (std::exchange(done_, true) && !(takes_item(call) && item)) return;
   }
   try {
@@ -140,12 +150,10 @@ inline void store_pending::abandon() noexcept {
 }
 
 inline void store_pending::cancel() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (done_) return;
-  }
-  fail(std::make_exception_ptr(
-      error(errc::cancelled, std::string(name_of(call)) + ": cancelled before the store answered")));
+  auto why = std::make_exception_ptr(
+      error(errc::cancelled, std::string(name_of(call)) + ": cancelled before the store answered"));
+  // An answer that comes at the same time is its caller's or nobody's: only in the second case has it been given up.
+  if (!finish(nullptr, std::move(why))) return;
   if (const auto served_by = driver.lock()) served_by->abandoned(shared_from_this(), std::nullopt);
 }
 

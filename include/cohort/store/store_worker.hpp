@@ -48,7 +48,7 @@ class store_worker final : public store_driver, public std::enable_shared_from_t
   }
   [[nodiscard]] bool taken(call_pointer) override { return true; }
   void abandoned(call_pointer call, std::optional<std::string> item) override {
-    if (item) give_back(call->key, std::move(*item));
+    if (item) give_back({call->key, std::move(*item)});
   }
   [[nodiscard]] std::string describe() const override { return name_; }
 
@@ -64,6 +64,10 @@ class store_worker final : public store_driver, public std::enable_shared_from_t
  private:
   static constexpr std::chrono::milliseconds shortest_pause{1};
   static constexpr std::chrono::milliseconds longest_pause{10};
+  struct unwanted {
+    std::string key{};
+    std::string item{};
+  };
 
   void run() noexcept {
     auto pause = shortest_pause;
@@ -72,14 +76,22 @@ class store_worker final : public store_driver, public std::enable_shared_from_t
       std::deque<call_pointer> fresh;
       {
         std::unique_lock lock(mutex_);
-        const auto something = [this] { return closing_ || !incoming_.empty(); };
+        const auto something = [this] { return closing_ || !incoming_.empty() || !unwanted_.empty(); };
         if (waiting.empty()) {
           changed_.wait(lock, something);
         } else {
           changed_.wait_for(lock, pause, something);
         }
+        while (!unwanted_.empty()) {
+          const unwanted next = std::move(unwanted_.front());
+          unwanted_.pop_front();
+          lock.unlock();
+          push_again(next);
+          lock.lock();
+        }
         fresh.swap(incoming_);
         if (closing_) {
+          over_ = true;
           lock.unlock();
           for (const call_pointer& call : waiting) call->fail(closed(*call));
           for (const call_pointer& call : fresh) call->fail(closed(*call));
@@ -109,7 +121,11 @@ class store_worker final : public store_driver, public std::enable_shared_from_t
       store_outcome got;
       if (!carry_out(*call, got)) return false;
       const bool item = takes_item(call->call) && got.text.has_value();
-      if (!call->succeed(got) && item) store_.queue_push(call->key, *got.text, patience());
+      if (item) call->hold(this->shared_from_this());
+      if (!call->succeed(got)) {
+        call->hold(nullptr);
+        if (item) push_again({call->key, std::move(*got.text)});
+      }
     } catch (...) {
       why = std::current_exception();
     }
@@ -177,13 +193,18 @@ class store_worker final : public store_driver, public std::enable_shared_from_t
     throw missing_keys_error(name_of(c.call), missing, keys.size(), now - c.started, name_);
   }
 
-  void give_back(const std::string& key, std::string item) {
-    auto push = std::make_shared<store_pending>();
-    push->call = store_call::queue_push;
-    push->key = key;
-    push->value = std::move(item);
-    push->until = patience();
-    submit(std::move(push));
+  /// Any thread. What is given back while the thread ends is its last work; after that it is whoever gives it back.
+  void give_back(unwanted what) {
+    const std::lock_guard lock(mutex_);
+    if (over_) return push_again(what);
+    unwanted_.push_back(std::move(what));
+    changed_.notify_one();
+  }
+  /// Nobody is left to be told of a failure.
+  void push_again(const unwanted& what) noexcept {
+    try {
+      store_.queue_push(what.key, what.item, patience());
+    } catch (...) {}
   }
 
   [[nodiscard]] static deadline at_once() { return deadline_after(std::chrono::nanoseconds(0)); }
@@ -197,7 +218,9 @@ class store_worker final : public store_driver, public std::enable_shared_from_t
   std::mutex mutex_{};
   std::condition_variable changed_{};
   std::deque<call_pointer> incoming_{};
+  std::deque<unwanted> unwanted_{};  ///< items that go back to their queues
   bool closing_ = false;
+  bool over_ = false;  ///< the thread touches the store no more
   own_thread thread_{};
 };
 

@@ -51,6 +51,13 @@ inline void check_multi_set_size(const store_limits& limits, std::span<const key
                                      "; use several calls");
 }
 
+/// How many keys one call may name; a request of more is none.
+inline void check_store_count(const store_limits& limits, std::string_view call, std::size_t keys) {
+  if (keys <= limits.keys) return;
+  throw store_error(call, std::to_string(keys) + " keys, the limit for one call is " + std::to_string(limits.keys) +
+                              "; use several calls");
+}
+
 class store_table {
  public:
   using shared_text = std::shared_ptr<const std::string>;
@@ -110,6 +117,13 @@ class store_table {
 
   void set(std::string_view key, std::string_view value) {
     check_set("set", key, value);
+    put(key, value);
+  }
+
+  /// Sets what the process that wrote it has judged already. Of pairs that were set together the first may exceed a
+  /// limit until the last is there.
+  void set_again(std::string_view key, std::string_view value) {
+    check_value_key("set", key);
     put(key, value);
   }
 

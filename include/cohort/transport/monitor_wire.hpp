@@ -6,8 +6,11 @@
 #include <cohort/detail/byte_codec.hpp>
 #include <cohort/transport/fault.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,12 +28,13 @@ enum class monitor_message : std::uint8_t {
   beat = 8,       ///< monitor -> ranks: it is alive
   closing = 9,    ///< monitor -> ranks: it goes, the others watch over themselves
   welcome = 10,   ///< monitor -> ranks: everybody is connected
+  part = 11,      ///< rank -> monitor: the beginning of a heartbeat or goodbye that is too long for one frame
 };
 
 inline constexpr std::size_t monitor_frame_limit = std::size_t{1} << 20;
 inline constexpr std::size_t fault_text_limit = 4096;
 
-[[nodiscard]] inline std::string encode_arrivals(const std::vector<arrival>& all) {
+[[nodiscard]] inline std::string encode_arrivals(std::span<const arrival> all) {
   std::string out;
   detail::byte_writer w(out);
   w.number(static_cast<std::uint32_t>(all.size()));
@@ -41,6 +45,21 @@ inline constexpr std::size_t fault_text_limit = 4096;
     for (const signature& s : a.calls) w.number(s.packed()).number(s.count);
   }
   return out;
+}
+
+/// The payloads of as many frames as it takes; at least one.
+[[nodiscard]] inline std::vector<std::string> encode_arrivals_in_parts(std::span<const arrival> all,
+                                                                       std::size_t limit = monitor_frame_limit) {
+  // One that has told the most calls takes 289 bytes; a frame has a count of 4 bytes and its type besides.
+  constexpr std::size_t most = 33 + 16 * most_calls_told;
+  const std::size_t each = std::max<std::size_t>(1, (limit - 5) / most);
+  std::vector<std::string> parts;
+  do {
+    const auto part = all.first(std::min(each, all.size()));
+    parts.push_back(encode_arrivals(part));
+    all = all.subspan(part.size());
+  } while (!all.empty());
+  return parts;
 }
 
 [[nodiscard]] inline std::optional<std::vector<arrival>> decode_arrivals(std::string_view bytes) {

@@ -11,12 +11,13 @@ namespace cohort {
 
 /// Connects to a tcp_store_server; blocks until that is done.
 ///
-/// Result: an async_store on one connection and one thread. At most 64 of its calls may be waiting at the server, or be
-///         queue_pops whose item has not been taken by `co_await`
-/// Order:  calls reach the server in the order in which they are made; of those that wait in queue_pop, here and
-///         elsewhere, the first is served first
-/// Errors: those of tcp_store
-/// Cost:   one round trip per call, and many may be under way at once
+/// Result:   an async_store on one connection and one thread. At most 64 of its calls may be waiting at the server, or
+///           be queue_pops whose item has not been taken by `co_await`
+/// Order:    calls reach the server in the order in which they are made; of those that wait in queue_pop, here and
+///           elsewhere, the first is served first
+/// Errors:   those of tcp_store
+/// Lifetime: where items were taken, the last handle stays until the server has heard of them, at most half a second
+/// Cost:     one round trip per call, and many may be under way at once
 /// Example:
 ///   cohort::async_store s = cohort::async_tcp_store(options, cohort::deadline_after(30s));
 ///   auto go = s.get("go");            // waits at the server

@@ -99,7 +99,7 @@ class tcp_monitor {
     detail::post_to(io_, [this] {
       if (left_) return;
       left_ = true;
-      if (link_ && !link_->closed()) link_->send(monitor_message::goodbye, encode_arrivals(arrivals()));
+      tell_arrivals(monitor_message::goodbye);
     });
   }
   /// Whether every rank has said goodbye, or has died.
@@ -139,8 +139,14 @@ class tcp_monitor {
   void dismiss();
   void lose_server(errc code, const std::string& how);
   void tick();
-  void beat() {
-    if (link_ && !link_->closed()) link_->send(monitor_message::heartbeat, encode_arrivals(arrivals()));
+  void beat() { tell_arrivals(monitor_message::heartbeat); }
+  /// Whoever is asked has answered with the last frame.
+  void tell_arrivals(monitor_message last) {
+    if (!link_ || link_->closed()) return;
+    const std::vector<std::string> parts = encode_arrivals_in_parts(arrivals());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      link_->send(i + 1 < parts.size() ? monitor_message::part : last, parts[i]);
+    }
   }
   [[nodiscard]] std::vector<arrival> arrivals() {
     const std::lock_guard lock(mutex_);

@@ -113,6 +113,9 @@ class tcp_monitor_server {
     const auto index = static_cast<std::size_t>(rank);
     ranks_[index].last_seen = clock::now();
     switch (m) {
+      case monitor_message::part:
+        if (auto arrivals = decode_arrivals(payload)) merge(index, *arrivals);
+        break;
       case monitor_message::heartbeat:
         if (auto arrivals = decode_arrivals(payload)) merge(index, *arrivals);
         answered(index);

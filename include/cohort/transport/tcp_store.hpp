@@ -104,7 +104,7 @@ class tcp_store {
   }
 
   [[nodiscard]] std::vector<std::string> multi_get(std::span<const std::string> keys, deadline until) {
-    for (const std::string& key : keys) detail::check_store_key(limits_, "multi_get", key);
+    check_keys("multi_get", keys);
     const auto started = std::chrono::steady_clock::now();
     const answer got = ask(detail::store_call::multi_get, {}, {keys, {}}, until);
     if (got.status != 0) {
@@ -117,20 +117,21 @@ class tcp_store {
   }
 
   void multi_set(std::span<const key_value> pairs, deadline until) {
+    detail::check_store_count(limits_, "multi_set", pairs.size());
     for (const auto& [key, value] : pairs) check(detail::store_call::multi_set, key, value);
     detail::check_multi_set_size(limits_, pairs);
     (void)ask(detail::store_call::multi_set, {}, {{}, pairs}, until);
   }
 
   [[nodiscard]] std::vector<std::string> wait_until(std::span<const std::string> keys, deadline until) {
-    for (const std::string& key : keys) detail::check_store_key(limits_, "wait", key);
+    check_keys("wait", keys);
     const answer got = ask(detail::store_call::wait, {}, {keys, {}}, until);
     return got.status == 0 ? std::vector<std::string>{} : missing_of(got, keys);
   }
   void wait(std::span<const std::string> keys, deadline until) { detail::wait_or_throw(*this, keys, until); }
 
   [[nodiscard]] bool check(std::span<const std::string> keys, deadline until) {
-    for (const std::string& key : keys) detail::check_store_key(limits_, "check", key);
+    check_keys("check", keys);
     return ask(detail::store_call::wait, {}, {keys, {}}, until, false).status == 0;
   }
 
@@ -142,9 +143,9 @@ class tcp_store {
   }
 
   [[nodiscard]] std::size_t num_keys(std::string_view prefix, deadline until) {
+    if (prefix.size() > limits_.key) return 0;  // no key is that long
     detail::request_body body;
-    body.key = prefix.substr(0, limits_.key);
-    if (prefix.size() > limits_.key) return 0;
+    body.key = prefix;
     return static_cast<std::size_t>(number(ask(detail::store_call::num_keys, body, {}, until)));
   }
 
@@ -198,6 +199,10 @@ class tcp_store {
   void check(detail::store_call call, std::string_view key, std::string_view value) const {
     detail::check_store_key(limits_, detail::name_of(call), key);
     detail::check_store_value(limits_, detail::name_of(call), key, value);
+  }
+  void check_keys(std::string_view call, std::span<const std::string> keys) const {
+    detail::check_store_count(limits_, call, keys.size());
+    for (const std::string& key : keys) detail::check_store_key(limits_, call, key);
   }
 
   /// Tells the server that the item of the last reply has arrived. Until it has heard that, the item goes back to its

@@ -36,7 +36,7 @@ namespace cohort::transport::tcp_detail {
 struct store_budget {
   std::size_t clients = 128;                   ///< accepted ones; as many again may be saying hello
   std::size_t waits = 64;                      ///< waiting calls and unconfirmed items per client
-  std::size_t queued = std::size_t{16} << 20;  ///< bytes of unread replies per client
+  std::size_t copied = std::size_t{16} << 20;  ///< bytes of values copied for its waiting calls that it has not read
   std::chrono::nanoseconds hello = std::chrono::seconds(5);
 };
 
@@ -316,16 +316,33 @@ class store_service : public std::enable_shared_from_this<store_service> {
       take_back({answer.who});
       return drop(s);
     }
-    reply(s, id, answer.status, std::move(answer.body));
+    reply(s, id, answer);
   }
 
   void answer_waiting(detail::store_desk::answer& answer) noexcept {
     const std::unique_ptr<store_wait> entry = take(answer.who);
     if (entry) {
-      guarded(entry->session, [&] { answer_one(entry->session, entry->id, answer); });
+      guarded(entry->session, [&] {
+        bound_copies(*entry->session, answer);
+        answer_one(entry->session, entry->id, answer);
+      });
     } else if (answer.lent) {
       take_back({answer.who});  // its client went in the same moment
     }
+  }
+
+  /// All that a client waits for may come at once. What is shared with the table costs nothing; of what is not, as much
+  /// is kept as fits, and a call beyond that fails.
+  void bound_copies(const store_session& s, detail::store_desk::answer& answer) const {
+    if (!answer.copied || s.copied_bytes + answer.body->size() <= budget_.copied) return;
+    const error refusal = detail::store_error(
+        "multi_get", "values of " + std::to_string(answer.body->size()) +
+                         " bytes came while this client had not read " + std::to_string(s.copied_bytes) +
+                         " bytes for other calls, the limit is " + std::to_string(budget_.copied) +
+                         " together; call again when those are done");
+    answer.status = static_cast<std::uint32_t>(refusal.condition());
+    answer.body = std::make_shared<const std::string>(refusal.what());
+    answer.copied = false;
   }
 
   void give_up(std::uint64_t ticket) noexcept {
@@ -350,14 +367,14 @@ class store_service : public std::enable_shared_from_this<store_service> {
     for (detail::store_desk::answer& answer : out) answer_waiting(answer);
   }
 
-  void reply(const session_pointer& s, std::uint32_t id, std::uint32_t status,
-             std::shared_ptr<const std::string> body) {
+  void reply(const session_pointer& s, std::uint32_t id, detail::store_desk::answer& answer) {
     outgoing out;
-    out.body = std::move(body);
-    detail::encode(detail::reply_head{out.body ? static_cast<std::uint32_t>(out.body->size()) : 0U, id, status},
+    out.body = std::move(answer.body);
+    out.copied = answer.copied;
+    detail::encode(detail::reply_head{out.body ? static_cast<std::uint32_t>(out.body->size()) : 0U, id, answer.status},
                    out.head);
-    if (s->queued_bytes + out.size() > budget_.queued) return drop(s);
     s->queued_bytes += out.size();
+    if (out.copied) s->copied_bytes += out.body->size();
     s->queue.push_back(std::move(out));
     if (!s->writing) write_next(s);
   }
@@ -371,7 +388,9 @@ class store_service : public std::enable_shared_from_this<store_service> {
                         self->guarded(s, [&] {
                           if (code) return self->drop(s);
                           s->writing = false;
-                          s->queued_bytes -= s->queue.front().size();
+                          const outgoing& sent = s->queue.front();
+                          s->queued_bytes -= sent.size();
+                          if (sent.copied) s->copied_bytes -= sent.body->size();
                           s->queue.pop_front();
                           if (!s->queue.empty()) self->write_next(s);
                           self->read_head(s);

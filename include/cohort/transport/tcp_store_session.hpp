@@ -34,6 +34,7 @@ using timer_type = boost::asio::steady_timer;
 struct outgoing {
   std::string head{};
   std::shared_ptr<const std::string> body{};
+  bool copied = false;  ///< nobody else has the body
   [[nodiscard]] std::size_t size() const noexcept { return head.size() + (body ? body->size() : 0); }
 };
 
@@ -62,6 +63,7 @@ struct store_session {
 
   std::deque<outgoing> queue{};
   std::size_t queued_bytes = 0;
+  std::size_t copied_bytes = 0;  ///< of them, those that are kept for this client alone
   bool writing = false;
 
   std::set<std::uint64_t> waits{};                ///< tickets of calls that are not answered yet

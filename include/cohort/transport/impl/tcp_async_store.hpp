@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +25,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,10 +57,15 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
     detail::post_to(context(), [self = shared_from_this(), call = std::move(call)] { self->begin(call); });
   }
   [[nodiscard]] bool taken(call_pointer call) override {
-    if (has_ended_.load(std::memory_order_acquire)) return false;
-    detail::post_to(context(), [self = shared_from_this(), call = std::move(call)] {
-      self->tell(detail::store_call::queue_taken, call->id);
-    });
+    const bool here = context().get_executor().running_in_this_thread();
+    // What has been posted when the end is noted comes before the end itself.
+    const std::lock_guard lock(end_mutex_);
+    if (has_ended_) return false;
+    if (here) {
+      confirm(call->id);
+    } else {
+      detail::post_to(context(), [self = shared_from_this(), id = call->id] { self->confirm(id); });
+    }
     return true;
   }
   void abandoned(call_pointer call, std::optional<std::string>) override {
@@ -68,6 +73,7 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
   }
   [[nodiscard]] std::string describe() const override { return link_.describe(); }
   void close() noexcept override {
+    note_end();
     try {
       detail::post_to(context(), [self = shared_from_this()] { self->stop(); });
     } catch (...) {
@@ -95,9 +101,24 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
     }
   }
 
+  /// Of items that were taken the server hears before the connection ends, unless it does not listen.
   void stop() {
-    end("the async_store was closed");
     work_.reset();
+    conclude("the async_store was closed");
+    if (!open_) return;
+    if (!has_confirmed_) return hang_up();
+    closing_ = true;
+    timer_.expires_after(store_grace);
+    detail::when_expired(timer_, [self = shared_from_this()](const boost::system::error_code& code) {
+      if (!code) self->hang_up();
+    });
+    if (output_.empty()) see_off();
+  }
+  /// Who closes with unread bytes takes back what it has sent last: the server closes first.
+  void see_off() {
+    open_ = false;
+    link_.connection().link().see_off(
+        [self = shared_from_this()](const boost::system::error_code&) { self->hang_up(); });
   }
 
   void begin(const call_pointer& call) {
@@ -106,6 +127,11 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
     try {
       if (!ended_.empty()) throw gone(*call);
       check(*call);
+      if (call->call == detail::store_call::num_keys && call->key.size() > limits_.key) {  // no key is that long
+        detail::store_outcome none;
+        (void)call->succeed(none);
+        return;
+      }
       do ++last_id_;
       while (last_id_ == 0 || asked_.find(last_id_) != asked_.end());
       call->id = last_id_;
@@ -124,6 +150,7 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
 
   void check(const detail::store_pending& c) const {
     const std::string_view name = detail::name_of(c.call);
+    detail::check_store_count(limits_, name, std::max(c.keys.size(), c.pairs.size()));
     for (const std::string& key : c.keys) detail::check_store_key(limits_, name, key);
     for (const auto& [key, value] : c.pairs) {
       detail::check_store_key(limits_, name, key);
@@ -155,9 +182,15 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
     return bytes;
   }
 
+  /// The item of an earlier request is its caller's.
+  void confirm(std::uint32_t id) {
+    has_confirmed_ = true;
+    tell(detail::store_call::queue_taken, id);
+  }
+
   /// A message about an earlier request; it has no answer.
   void tell(detail::store_call what, std::uint32_t id) {
-    if (!ended_.empty() || id == 0) return;
+    if (!open_ || id == 0) return;
     detail::request_head head;
     head.call = what;
     detail::request_body body;
@@ -178,17 +211,18 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
     link_.connection().link().write_all(
         boost::asio::buffer(output_.front()),
         [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
-          if (!self->ended_.empty()) return;
+          if (!self->open_) return;
           if (code) return self->end("it went away (" + code.message() + ")");
           self->output_.pop_front();
-          if (!self->output_.empty()) self->write_next();
+          if (!self->output_.empty()) return self->write_next();
+          if (self->closing_) self->see_off();
         });
   }
 
   void read_head() {
     link_.connection().link().read_all(boost::asio::buffer(head_),
                                        [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
-                                         if (!self->ended_.empty()) return;
+                                         if (!self->open_) return;
                                          if (code) return self->end("it went away (" + code.message() + ")");
                                          self->reply_ = detail::decode_reply_head(self->head_);
                                          if (self->reply_.size > detail::largest_reply(self->limits_))
@@ -200,10 +234,10 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
   void read_body() {
     link_.connection().link().read_all(boost::asio::buffer(body_),
                                        [self = shared_from_this()](const boost::system::error_code& code, std::size_t) {
-                                         if (!self->ended_.empty()) return;
+                                         if (!self->open_) return;
                                          if (code) return self->end("it went away (" + code.message() + ")");
                                          self->answer();
-                                         if (self->ended_.empty()) self->read_head();
+                                         if (self->open_) self->read_head();
                                        });
   }
 
@@ -323,12 +357,24 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
     return link_.failure(detail::name_of(call.call), errc::store_failed, "is not connected: " + ended_);
   }
 
-  /// Every call that is in flight fails; what each had done is not known.
+  void note_end() noexcept {
+    const std::lock_guard lock(end_mutex_);
+    has_ended_ = true;
+  }
+  void hang_up() {
+    open_ = false;
+    link_.connection().close();
+    timer_.cancel();
+  }
   void end(const std::string& why) {
+    hang_up();
+    conclude(why);
+  }
+  /// Every call that is in flight fails; what each had done is not known.
+  void conclude(const std::string& why) {
     if (!ended_.empty()) return;
     ended_ = why;
-    has_ended_.store(true, std::memory_order_release);
-    link_.connection().close();
+    note_end();
     timer_.cancel();
     const std::map<std::uint32_t, asked> all = std::move(asked_);
     asked_.clear();
@@ -346,7 +392,11 @@ class store_pipeline final : public detail::store_driver, public std::enable_sha
   detail::reply_head reply_{};
   std::string body_{};
   std::string ended_{};  ///< why; "": it has not
-  std::atomic<bool> has_ended_{false};
+  bool open_ = true;     ///< the connection is, which outlives the calls until the last word is sent
+  bool closing_ = false;
+  bool has_confirmed_ = false;  ///< some item, at some time
+  std::mutex end_mutex_{};
+  bool has_ended_ = false;  ///< with end_mutex_
   detail::own_thread thread_{};
 };
 
