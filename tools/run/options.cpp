@@ -123,7 +123,7 @@ void declare(CLI::App& app, run_options& options, raw_options& raw) {
                  "how to show which ranks have joined: auto (a line that\nchanges, on a terminal only), plain "
                  "(a line each time) or\noff")
       ->option_text("KIND");
-  app.add_option("--timeout", raw.timeout, "end everything after this long, with exit code 124")
+  app.add_option("--timeout", raw.timeout, "end everything after this long, all attempts together, with\nexit code 124")
       ->option_text("SECONDS");
   app.add_option("--signals", raw.signals,
                  "signals to pass on; default TERM,INT,HUP,QUIT,USR1,USR2, of\nwhich the last two end nothing")
@@ -138,8 +138,9 @@ void declare(CLI::App& app, run_options& options, raw_options& raw) {
   set_usage(app, "cohort run [-n N] [options] [--] PROGRAM [ARGUMENTS...]");
   app.footer(
       "The exit code is 0 when every rank ended with 0, else that of the rank that failed first (128 + the signal\n"
-      "that killed it); 124 after --timeout, 128 + signal when cohort run itself was told to end, 126 or 127 when the\n"
-      "program cannot be started, 2 for a mistake in the options.\n"
+      "that killed it); 124 after --timeout, 128 + signal when cohort run itself was told to end, unless a rank had\n"
+      "failed before and no attempt was left; 126 or 127 when the program cannot be started, 2 for a mistake in the\n"
+      "options.\n"
       "Rank 0 inherits standard input unless that is a terminal; the others read nothing.\n"
       "Several nodes need one COHORT_SECRET (or COHORT_SECRET_FILE), the same everywhere.\n"
       "A second Ctrl-C kills at once. SIGUSR1 and SIGUSR2 are passed on to every rank.");

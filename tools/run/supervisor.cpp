@@ -26,8 +26,14 @@ constexpr std::size_t resume_below = 256 * 1024;
 
 }  // namespace
 
-supervisor::supervisor(const run_options& options, job shared, host_setup& host)
-    : options_(options), job_(std::move(shared)), host_(host), console_(options, job_.host) {
+supervisor::supervisor(const run_options& options, job shared, host_setup& host,
+                       std::optional<steady::time_point> time_out)
+    : options_(options),
+      job_(std::move(shared)),
+      host_(host),
+      console_(options, job_.host),
+      time_out_(time_out),
+      ends_by_(time_out) {
   poller_.add(host_.signals(), source::signals, 0);
 }
 

@@ -20,7 +20,8 @@ namespace cohort::tool {
 
 class supervisor {
  public:
-  supervisor(const run_options& options, job shared, host_setup& host);
+  /// `time_out`: when the whole run is to end, of which this may be one attempt of several.
+  supervisor(const run_options& options, job shared, host_setup& host, std::optional<steady::time_point> time_out);
 
   /// Result: the exit code of `cohort run`. Completes: when no process of the run is left.
   int run();
@@ -28,6 +29,8 @@ class supervisor {
   [[nodiscard]] const std::string& secret() const noexcept { return job_.secret; }
   /// Whether a rank failed, so that another attempt may go better.
   [[nodiscard]] bool failed() const noexcept { return cause_ == cause::failure; }
+  /// The first signal by which this process was told to end, after the first failure too: it forbids another attempt.
+  [[nodiscard]] std::optional<int> ending_signal() const noexcept { return ending_signal_; }
 
  private:
   // Each phase ends by itself when nothing is left to wait for, else at its deadline, which starts the next.
@@ -81,13 +84,14 @@ class supervisor {
 
   phase phase_ = phase::running;
   cause cause_ = cause::none;
-  int cause_signal_ = 0;
+  std::optional<int> ending_signal_;
   int first_failed_ = -1;
   int start_error_ = 0;
   bool children_changed_ = false;
-  bool interrupted_ = false;                    // a signal to end has come
-  std::optional<steady::time_point> deadline_;  // of the phase
-  std::optional<steady::time_point> time_out_;  // of the whole run
+  bool interrupted_ = false;                         // a signal to end has come
+  std::optional<steady::time_point> deadline_;       // of the phase
+  std::optional<steady::time_point> time_out_;       // of the whole run, until it has passed or all are told to end
+  const std::optional<steady::time_point> ends_by_;  // the same, for good
 
   std::string status_shown_;
   std::array<bool, 2> paused_{};

@@ -57,10 +57,6 @@ bool supervisor::start_all() {
   for (int place = 0; place < options_.ranks; ++place) {
     if (!start(place)) return false;
   }
-  if (options_.timeout) {
-    const std::chrono::duration<double> allowed(*options_.timeout);
-    time_out_ = started_ + std::chrono::duration_cast<steady::duration>(allowed);
-  }
   return true;
 }
 
