@@ -186,8 +186,8 @@ TEST_CASE("launcher: told to end while nobody reads what a failed attempt has pr
 
 TEST_CASE("launcher: --timeout is for all attempts together, and for what is between them") {
   // 21 attempts would take more than 6 seconds.
-  const outcome many = run_tool(
-      {"run", "-n", "1", "--timeout", "1.5", "--max-restarts", "20", "--", "sh", "-c", "sleep 0.3; exit 3"});
+  const outcome many =
+      run_tool({"run", "-n", "1", "--timeout", "1.5", "--max-restarts", "20", "--", "sh", "-c", "sleep 0.3; exit 3"});
   CHECK(many.code == 124);
   CHECK(contains(many.err, "not finished after 1.5 s (--timeout)"));
   CHECK(contains(many.err, "starting all ranks again (restart 1 of 20)"));
@@ -221,6 +221,15 @@ TEST_CASE("launcher: what goes to files only, and what to both") {
   CHECK(read_file(files / "r/1/stderr.log") == "err\n");
   CHECK_FALSE(std::filesystem::exists(files / "r/0/stderr.log"));
   CHECK_FALSE(std::filesystem::exists(files / "r/1/stdout.log"));
+  // What is asked for by both is printed.
+  const outcome both = run_tool({"run", "-n", "2", "-r", "3", "-t", "0:1", "--log-dir", files.path(), "--rdzv-id", "b",
+                                 "--", "sh", "-c", "echo out; echo err >&2"});
+  CHECK(both.out == "[0] out\n");
+  CHECK_FALSE(contains(both.err, "] err"));
+  for (const char* rank : {"0", "1"}) {
+    CHECK(read_file(files / ("b/" + std::string(rank) + "/stdout.log")) == "out\n");
+    CHECK(read_file(files / ("b/" + std::string(rank) + "/stderr.log")) == "err\n");
+  }
   CHECK(contains(run_tool({"run", "-n", "2", "-r", "3", "--", "true"}).err, "--redirects and --tee need --log-dir"));
   CHECK(contains(run_tool({"run", "-n", "2", "-r", "2:1", "--log-dir", files.path(), "--", "true"}).err,
                  "'2:1' is not RANK:STREAMS with a rank of this node, 0..1"));

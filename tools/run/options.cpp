@@ -117,7 +117,8 @@ void declare(CLI::App& app, run_options& options, raw_options& raw) {
          "what goes to the log files only: 0 nothing, 1 stdout, 2\nstderr, 3 both; for all ranks, or by rank of "
          "this node as in\n0:1,1:3")
       ->option_text("WHAT");
-  app.add_option("-t,--tee", raw.tee, "what goes to the log files and is printed, told likewise; with\nneither, all")
+  app.add_option("-t,--tee", raw.tee,
+                 "what goes to the log files and is printed, told likewise, also\nwhere -r has it; with neither, all")
       ->option_text("WHAT");
   app.add_option("--status", raw.status,
                  "how to show which ranks have joined: auto (a line that\nchanges, on a terminal only), plain "
@@ -243,6 +244,8 @@ void check_files(const CLI::App& app, const raw_options& raw, run_options& optio
   const std::vector<stream_set> also = streams_by_rank("--tee", raw.tee, options.ranks);
   for (std::size_t i = 0; i < n; ++i) {
     options.in_files[i] = static_cast<stream_set>(options.in_files[i] | also[i]);
+    // Asked for by both, it is printed, as torchrun does.
+    options.only_in_files[i] = static_cast<stream_set>(options.only_in_files[i] & ~also[i]);
   }
 }
 
