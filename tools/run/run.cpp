@@ -12,6 +12,7 @@
 
 #include <sys/signalfd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -37,7 +38,8 @@ std::optional<int> rest(const host_setup& host, steady::time_point until) {
     const auto left = until - steady::now();
     if (left <= left.zero()) return std::nullopt;
     pollfd readable{host.signals(), POLLIN, 0};
-    ::poll(&readable, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
+    const auto some = std::min<steady::duration>(left, std::chrono::hours{1});  // what poll takes ends after 24 days
+    ::poll(&readable, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(some).count()));
   }
 }
 
