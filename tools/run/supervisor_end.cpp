@@ -37,6 +37,11 @@ std::vector<int> supervisor::ranks_where(bool (*condition)(const rank_process&))
 
 // Whom a signal to all groups would reach, in words.
 std::string supervisor::targets() const {
+  if (!left_groups_.empty()) {
+    std::string text = "what was left behind in process group" + std::string(left_groups_.size() == 1 ? " " : "s ");
+    for (const pid_t each : left_groups_) text += (each == left_groups_.front() ? "" : ", ") + std::to_string(each);
+    return text;
+  }
   const std::vector<int> running = ranks_where(still_runs);
   const std::vector<int> left = ranks_where(left_processes);
   if (left.empty()) return named_ranks(running);
@@ -45,13 +50,19 @@ std::string supervisor::targets() const {
 }
 
 // Also continues what is stopped: a stopped process would not see the signal before it is killed.
+void supervisor::signal_group(pid_t group, int number) {
+  ::kill(-group, number);
+  if (number != SIGKILL) ::kill(-group, SIGCONT);
+}
+
 void supervisor::signal_groups(int number) {
+  told_groups_ = number;
   for (rank_process& each : ranks_) {
     if (each.group_gone) continue;
     if (!each.ended) each.asked_to_stop = true;
-    ::kill(-each.pid, number);
-    if (number != SIGKILL) ::kill(-each.pid, SIGCONT);
+    signal_group(each.pid, number);
   }
+  for (const pid_t each : left_groups_) signal_group(each, number);
 }
 
 void supervisor::begin_settling() {
@@ -91,8 +102,7 @@ void supervisor::on_deadline() {
     case phase::settling: terminate(SIGTERM); break;
     case phase::terminating: kill_all(); break;
     case phase::killing:
-      console_.note(named_ranks(ranks_where([](const rank_process& each) { return !each.group_gone; })) +
-                    " did not end after SIGKILL; leaving without");
+      console_.note(targets() + " did not end after SIGKILL; leaving without");
       phase_ = phase::given_up;
       break;
     case phase::running:

@@ -111,6 +111,12 @@ void supervisor::kill_and_collect() {
   for (const rank_process& each : ranks_) {
     while (!each.group_gone && (::waitpid(-each.pid, nullptr, 0) > 0 || errno == EINTR)) {}
   }
+  for (std::vector<pid_t> left = host_.groups_left(); !left.empty(); left = host_.groups_left()) {
+    for (const pid_t each : left) {
+      ::kill(-each, SIGKILL);
+      while (::waitpid(-each, nullptr, 0) > 0 || errno == EINTR) {}
+    }
+  }
 }
 
 }  // namespace cohort::tool
