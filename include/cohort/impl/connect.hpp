@@ -30,15 +30,7 @@ namespace detail {
 [[nodiscard]] inline std::chrono::nanoseconds seconds_from(const environment& env, const char* variable,
                                                            std::chrono::nanoseconds otherwise) {
   const std::optional<std::string> text = env.get(variable);
-  if (!text) return otherwise;
-  char* end = nullptr;
-  const double value = std::strtod(text->c_str(), &end);
-  constexpr double longest = 86400.0 * 365;
-  if (text->empty() || *end != '\0' || !(value > 0) || value > longest) {
-    throw error(errc::bad_environment,
-                std::string(variable) + "=" + detail::quoted(*text) + ": expected seconds, more than 0");
-  }
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(value));
+  return text ? parse_seconds(*text, variable) : otherwise;
 }
 
 /// Tells the launcher that this rank is in, if it asked to be told.
