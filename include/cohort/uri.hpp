@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -73,6 +74,16 @@ namespace detail {
     throw error(errc::bad_environment, std::string(origin) + "=" + std::to_string(*value) + ": expected " + range);
   }
   return *value;
+}
+
+/// Seconds, more than 0 and at most a year; with a point, whatever the program's locale has.
+[[nodiscard]] inline std::chrono::nanoseconds parse_seconds(std::string_view text, std::string_view origin) {
+  double seconds = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  constexpr double longest = 86400.0 * 365;
+  const bool whole = failure == std::errc{} && end == text.data() + text.size();
+  if (!whole || !(seconds > 0) || seconds > longest) bad_text(origin, text, "seconds, more than 0");
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
 }
 
 [[nodiscard]] inline std::uint16_t parse_port(std::string_view text, std::string_view origin) {

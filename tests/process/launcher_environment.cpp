@@ -2,6 +2,7 @@
 // What a rank finds when it starts: its variables, its descriptors, its standard input.
 #include "launcher_support.hpp"
 
+#include <algorithm>
 #include <set>
 
 using namespace launcher_test;
@@ -137,7 +138,9 @@ TEST_CASE("launcher: two runs at the same time have different ports") {
 TEST_CASE("launcher: a rank has its standard streams and the status pipe, and no other descriptor") {
   const outcome result = run_tool(run_words(3, {}, {"env=COHORT_STATUS_FD", "descriptors"}));
   for (int rank = 0; rank < 3; ++rank) {
-    const std::string status = value_of(result, rank, "COHORT_STATUS_FD");
+    const std::string pipe = value_of(result, rank, "COHORT_STATUS_FD");  // number:device:inode
+    CHECK(std::count(pipe.begin(), pipe.end(), ':') == 2);
+    const std::string status = pipe.substr(0, pipe.find(':'));
     CHECK(contains(result.out, "[" + std::to_string(rank) + "] open: 0 1 2 " + status + "\n"));
   }
 }

@@ -153,6 +153,62 @@ TEST_CASE("launcher: Ctrl-C between two attempts ends the run") {
   CHECK(tool.finish().code == 130);
 }
 
+TEST_CASE("launcher: told to end after a failure, it starts nothing again, and the signal is its exit code") {
+  // The second attempt would end well, and at once.
+  const std::string script =
+      "[ $COHORT_RESTART_COUNT = 0 ] || exit 0; [ $RANK = 1 ] && exit 6; echo up; exec sleep 600";
+  for (const int told : {SIGINT, SIGTERM}) {
+    running_tool running(words{"run", "-n", "2", "--max-restarts", "3", "--settle", "600", "--", "sh", "-c", script});
+    running.wait_for("[0] up");
+    running.wait_for("rank 1 failed");
+    running.send(told);
+    const outcome result = running.finish();
+    CHECK(result.code == 128 + told);
+    CHECK(contains(result.err, "rank 1 failed first (root cause)"));
+    CHECK_FALSE(contains(result.err, "starting all ranks again"));
+  }
+}
+
+TEST_CASE("launcher: told to end while nobody reads what a failed attempt has printed, it starts nothing again") {
+  int output[2];  // read by nobody, and too small for what is written
+  REQUIRE(::pipe2(output, O_CLOEXEC) == 0);
+  setup how;
+  how.output = output[1];
+  const std::string script = "[ $COHORT_RESTART_COUNT = 0 ] || exit 0; head -c 200000 /dev/zero | tr '\\0' x; exit 6";
+  running_tool running({"run", "-n", "1", "--max-restarts", "3", "--", "sh", "-c", script}, how);
+  running.wait_for("failed first");
+  running.send(SIGTERM);
+  const outcome result = running.finish();
+  for (const int end : output) ::close(end);
+  CHECK(result.code == 128 + SIGTERM);
+  CHECK_FALSE(contains(result.err, "starting all ranks again"));
+}
+
+TEST_CASE("launcher: --timeout is for all attempts together, and for what is between them") {
+  // 21 attempts would take more than 6 seconds.
+  const outcome many =
+      run_tool({"run", "-n", "1", "--timeout", "3", "--max-restarts", "20", "--", "sh", "-c", "sleep 0.3; exit 3"});
+  CHECK(many.code == 124);
+  CHECK(contains(many.err, "--timeout"));  // during an attempt, or by chance just between two
+  CHECK(contains(many.err, "starting all ranks again (restart 1 of 20)"));
+  const outcome between =
+      run_tool({"run", "-n", "1", "--timeout", "60", "--max-restarts", "1", "--restart-delay", "600", "--", "false"});
+  CHECK(between.code == 124);
+  CHECK(contains(between.err, "--timeout (60 s) is over before another attempt can start; not starting again\n"));
+}
+
+TEST_CASE("launcher: --timeout ends ranks that are still settling after a failure") {
+  const words slow{"--settle", "600", "--grace", "600"};
+  const words actions{"1:exit=6", "hang"};
+  const outcome last = run_tool(run_words(2, words{"--timeout", "3"} + slow, actions));
+  CHECK(last.code == 6);
+  CHECK(contains(last.err, "not finished after 3 s (--timeout); the ranks:\n"));
+  CHECK(contains(last.err, "sending SIGTERM to rank 0;"));
+  const outcome first = run_tool(run_words(2, words{"--timeout", "1", "--max-restarts", "3"} + slow, actions));
+  CHECK(first.code == 124);
+  CHECK_FALSE(contains(first.err, "starting all ranks again"));
+}
+
 TEST_CASE("launcher: what goes to files only, and what to both") {
   const scratch files;
   const outcome result = run_tool({"run", "-n", "2", "-r", "0:1", "-t", "1:2", "--log-dir", files.path(), "--rdzv-id",
@@ -165,6 +221,15 @@ TEST_CASE("launcher: what goes to files only, and what to both") {
   CHECK(read_file(files / "r/1/stderr.log") == "err\n");
   CHECK_FALSE(std::filesystem::exists(files / "r/0/stderr.log"));
   CHECK_FALSE(std::filesystem::exists(files / "r/1/stdout.log"));
+  // What is asked for by both is printed.
+  const outcome both = run_tool({"run", "-n", "2", "-r", "3", "-t", "0:1", "--log-dir", files.path(), "--rdzv-id", "b",
+                                 "--", "sh", "-c", "echo out; echo err >&2"});
+  CHECK(both.out == "[0] out\n");
+  CHECK_FALSE(contains(both.err, "] err"));
+  for (const char* rank : {"0", "1"}) {
+    CHECK(read_file(files / ("b/" + std::string(rank) + "/stdout.log")) == "out\n");
+    CHECK(read_file(files / ("b/" + std::string(rank) + "/stderr.log")) == "err\n");
+  }
   CHECK(contains(run_tool({"run", "-n", "2", "-r", "3", "--", "true"}).err, "--redirects and --tee need --log-dir"));
   CHECK(contains(run_tool({"run", "-n", "2", "-r", "2:1", "--log-dir", files.path(), "--", "true"}).err,
                  "'2:1' is not RANK:STREAMS with a rank of this node, 0..1"));

@@ -144,4 +144,5 @@ TEST_CASE("launcher: --print-env prints the variables of one rank, the secret hi
   CHECK(contains(result.out, "WORLD_SIZE=4\n"));
   CHECK(contains(result.out, "COHORT_SECRET=***\n"));
   CHECK_FALSE(contains(result.out, "LOCAL_RANK=1"));
+  CHECK_FALSE(contains(result.out, "COHORT_STATUS_FD"));  // there is no pipe
 }

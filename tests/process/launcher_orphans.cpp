@@ -3,6 +3,8 @@
 // no process of a run is left is checked by `finish` in every other test of the launcher, too.
 #include "launcher_support.hpp"
 
+#include <sys/mman.h>
+
 using namespace launcher_test;
 
 namespace {
@@ -91,6 +93,95 @@ TEST_CASE("launcher: a child of a rank that ends soon after it gets the time to 
   CHECK(result.err == "");
   CHECK(contains(result.out, "[0] cleaned up\n"));
   CHECK(contains(result.out, "[1] cleaned up\n"));
+}
+
+TEST_CASE("launcher: processes in groups of their own are ended with the run, too") {
+  SUBCASE("after a rank that ended well") {
+    const outcome result = run_tool(run_words(2, words{"--settle", "0.1"} + never_kill, {"spawn_group"}));
+    CHECK(result.code == 0);
+    const std::vector<pid_t> children = numbers_after(result.out, "child ");
+    CHECK(children.size() == 2);
+    CHECK(all_gone(children));
+    CHECK(contains(result.err, "cohort run: sending SIGTERM to what was left behind in process groups "));
+  }
+  SUBCASE("after a rank that failed") {
+    const outcome result =
+        run_tool(run_words(2, words{"--settle", "0.1"} + never_kill, {"0:spawn_group", "0:exit=4", "hang"}));
+    CHECK(result.code == 4);
+    CHECK(all_gone(numbers_after(result.out, "child ")));
+  }
+  SUBCASE("by the signal that ended the ranks") {
+    running_tool running(run_words(2, never_kill, {"spawn_group", "out=up", "hang"}));
+    wait_for_both(running, "up");
+    running.send(SIGINT);
+    const outcome result = running.finish();
+    CHECK(result.code == 128 + SIGINT);
+    CHECK(all_gone(numbers_after(result.out, "child ")));
+  }
+  SUBCASE("by SIGKILL when they ignore the others") {
+    running_tool running(run_words(1, {"--grace", "0.2"}, {"ignore=15", "spawn_group", "out=up", "hang"}));
+    running.wait_for("[0] up");
+    running.send(SIGTERM);
+    const outcome result = running.finish();
+    CHECK(result.code == 128 + SIGTERM);
+    CHECK(all_gone(numbers_after(result.out, "child ")));
+  }
+  SUBCASE("when a later rank cannot be started") {
+    const scratch directory;
+    setup how;
+    how.before_start = [] {
+      const rlimit few{24, 24};  // enough for some ranks, not for sixteen
+      ::setrlimit(RLIMIT_NOFILE, &few);
+    };
+    CHECK(run_tool(run_words(16, {}, {"spawn_group", "hang"}), how).code == 126);
+  }
+}
+
+TEST_CASE("launcher: what made a session of its own, as a daemon does, is left alone") {
+  const scratch directory;
+  // Without the environment of the run, by which `finish` knows its processes.
+  const std::string daemon = "setsid env -i sh -c 'echo $$ > " + (directory / "making") + "; mv " +
+                             (directory / "making") + " " + (directory / "daemon") +
+                             "; exec sleep 600' < /dev/null > /dev/null 2>&1 &";
+  const std::string wait = "until [ -e " + (directory / "daemon") + " ]; do sleep 0.01; done";
+  const outcome result = run_tool({"run", "-n", "1", "--settle", "600", "--", "sh", "-c", daemon + "\n" + wait});
+  CHECK(result.code == 0);
+  CHECK(result.err == "");
+  const pid_t pid = std::atoi(read_file(directory / "daemon").c_str());
+  REQUIRE(pid > 0);
+  CHECK_FALSE(is_gone(pid));
+  ::kill(pid, SIGKILL);
+  CHECK(eventually([&] { return is_gone(pid); }));
+}
+
+TEST_CASE("launcher: children that it had before it became the tool are left alone") {
+  const scratch directory;
+  setup how;
+  pid_t* const earlier =
+      static_cast<pid_t*>(::mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  REQUIRE(earlier != MAP_FAILED);
+  how.before_start = [earlier] {
+    const pid_t child = ::fork();
+    if (child != 0) {
+      *earlier = child;
+      return;
+    }
+    ::setpgid(0, 0);
+    ::close_range(0, ~0U, 0);
+    ::clearenv();
+    ::execl("/bin/sleep", "sleep", "600", nullptr);
+    ::_exit(1);
+  };
+  running_tool running(run_words(1, {"--settle", "600"}, {"await=" + (directory / "end")}), how);
+  REQUIRE(eventually([&] { return *earlier > 0 && read_process_file(*earlier, "comm") == "sleep\n"; }));
+  std::ofstream(directory / "end").put('\n');
+  const outcome result = running.finish();
+  CHECK(result.code == 0);
+  CHECK(result.err == "");
+  CHECK_FALSE(is_gone(*earlier));
+  ::kill(*earlier, SIGKILL);
+  CHECK(eventually([&] { return is_gone(*earlier); }));
+  ::munmap(earlier, sizeof(pid_t));
 }
 
 TEST_CASE("launcher: children of ranks get SIGTERM with them, and SIGKILL when they ignore it") {

@@ -64,18 +64,25 @@ void send_to_self(int number) {
   ::kill(::getpid(), number);
 }
 
-void spawn(bool stubborn, bool silent) {
+struct child_kind {
+  bool stubborn = false;   ///< ignores SIGTERM
+  bool silent = false;     ///< closes its standard streams
+  bool own_group = false;  ///< leaves the process group of the rank, as timeout(1) and a shell's jobs do
+};
+
+void spawn(const child_kind& kind) {
   // Before the fork, so that the child is deaf from its first moment on.
   struct sigaction before {};
   ::sigaction(SIGTERM, nullptr, &before);
-  if (stubborn) handle(SIGTERM, SIG_IGN);
+  if (kind.stubborn) handle(SIGTERM, SIG_IGN);
   const pid_t child = ::fork();
   if (child == 0) {
-    if (silent) {
+    if (kind.silent) {
       for (const int fd : {0, 1, 2}) ::close(fd);
     }
     hang();
   }
+  if (kind.own_group) ::setpgid(child, child);
   ::sigaction(SIGTERM, &before, nullptr);
   say("child " + std::to_string(child));
 }
@@ -155,9 +162,10 @@ const std::map<std::string, action>& actions() {
        [](const std::string&) { write_status("joined " + variable("RANK") + " " + variable("WORLD_SIZE") + "\n"); }},
       {"status", [](const std::string& text) { write_status(text + "\n"); }},
       {"garbage", [](const std::string& count) { write_status(std::string(std::stoul(count), '\xff')); }},
-      {"spawn", [](const std::string&) { spawn(false, false); }},
-      {"spawn_stubborn", [](const std::string&) { spawn(true, false); }},
-      {"spawn_silent", [](const std::string&) { spawn(true, true); }},
+      {"spawn", [](const std::string&) { spawn({}); }},
+      {"spawn_group", [](const std::string&) { spawn({.own_group = true}); }},
+      {"spawn_stubborn", [](const std::string&) { spawn({.stubborn = true}); }},
+      {"spawn_silent", [](const std::string&) { spawn({.stubborn = true, .silent = true}); }},
   };
   return all;
 }

@@ -133,10 +133,31 @@ TEST_CASE("launcher: a rank that closes its status pipe, or fills it, disturbs n
   const outcome result = run_tool(run_words(2, {}, {"0:garbage=10000000", "out=done"}));
   CHECK(result.code == 0);
   CHECK(lines_of(result.out).size() == 2);
-  const words close_it{"/bin/sh", "-c", "eval \"exec $COHORT_STATUS_FD>&-\"; echo x"};
+  const words close_it{"/bin/sh", "-c", "eval \"exec ${COHORT_STATUS_FD%%:*}>&-\"; echo x"};
   const outcome closed = run_tool(words{"run", "-n", "2", "--"} + close_it);
   CHECK(closed.code == 0);
   CHECK(lines_of(closed.out).size() == 2);
+}
+
+TEST_CASE("launcher: a rank tells its status to the pipe, and to nothing that has taken its number") {
+  const std::string program = path_from("COHORT_EXAMPLES_DIR") + "/04_all_reduce";
+  const outcome plain = run_tool({"run", "-n", "2", "--status", "plain", "--", program});
+  CHECK_MESSAGE(plain.code == 0, plain.err);
+  CHECK(contains(plain.err, "cohort run: 2/2 joined\n"));
+  // As below a parent that closes what it does not know, and leaves the variable: then a file or a pipe gets the number.
+  const scratch directory;
+  const std::string file = directory / "data.";
+  const std::string to_file = "eval \"exec ${COHORT_STATUS_FD%%:*}>" + file + "$RANK\"; exec " + program;
+  const std::string to_pipe = "eval \"exec ${COHORT_STATUS_FD%%:*}>&1\"; exec " + program;
+  for (const std::string& script : {to_file, to_pipe}) {
+    const outcome taken = run_tool({"run", "-n", "2", "--status", "plain", "--", "sh", "-c", script});
+    CHECK_MESSAGE(taken.code == 0, taken.err);
+    CHECK_FALSE(contains(taken.out + taken.err, "joined"));
+  }
+  for (const char* rank : {"0", "1"}) {
+    CHECK(std::filesystem::exists(file + rank));
+    CHECK(read_file(file + rank) == "");
+  }
 }
 
 TEST_CASE("launcher: Ctrl-C on the terminal reaches each rank once, and ends the run with 130") {

@@ -5,6 +5,7 @@
 #include <cohort/error.hpp>
 #include <cohort/tuning.hpp>
 
+#include "../support/decimal_comma.hpp"
 #include "../support/text.hpp"
 
 #include <unistd.h>
@@ -59,6 +60,18 @@ TEST_CASE("tuning: written and read again it is the same") {
   CHECK(again.costs->latency == doctest::Approx(t.costs->latency));
   CHECK(again.costs->combine == doctest::Approx(t.costs->combine));
   CHECK(again.algorithms == t.algorithms);
+}
+
+TEST_CASE("tuning: it has a point in a locale with a decimal comma, too") {
+  const harness::decimal_comma locale;
+  if (!locale.made()) {
+    MESSAGE(harness::decimal_comma::absent);
+    return;
+  }
+  tuning t;
+  t.costs = {1.25e-6, 0.5e-6, 0.125e-9, 0.0625e-9};
+  CHECK(cohort::to_string(t) == "latency=1250ns,overhead=500ns,byte=0.125ns,combine=0.0625ns");
+  CHECK(parse_tuning(cohort::to_string(t)).costs->byte == doctest::Approx(0.125e-9));
 }
 
 TEST_CASE("tuning: what is wrong is said with what could stand there") {

@@ -43,7 +43,8 @@ std::string shell_word(const std::string& word) {
 
 }  // namespace
 
-std::vector<variable> rank_variables(const run_options& options, const job& shared, int place) {
+std::vector<variable> rank_variables(const run_options& options, const job& shared, int place,
+                                     const std::string& status) {
   const std::string own = std::to_string(options.world_rank(place));
   const std::string all = std::to_string(options.world_size());
   const std::string attempt = std::to_string(options.attempt);
@@ -64,8 +65,8 @@ std::vector<variable> rank_variables(const run_options& options, const job& shar
       {"TORCHELASTIC_RUN_ID", shared.run_id},
       {"COHORT_RUN_ID", shared.run_id},
       {"COHORT_RESTART_COUNT", attempt},
-      {"COHORT_STATUS_FD", std::to_string(shared.status_number.get())},
   };
+  if (!status.empty()) set.emplace_back("COHORT_STATUS_FD", status);
   if (!shared.secret.empty()) set.emplace_back("COHORT_SECRET", shared.secret);
   // Each rank would otherwise start a thread per processor, N times too many.
   if (options.ranks > 1 && std::getenv("OMP_NUM_THREADS") == nullptr) set.emplace_back("OMP_NUM_THREADS", "1");

@@ -14,8 +14,10 @@ namespace cohort::tool {
 
 using variable = std::pair<std::string, std::string>;
 
-/// What `cohort run` sets for the rank at `place` on this node, the exported variables (-x) included.
-std::vector<variable> rank_variables(const run_options& options, const job& shared, int place);
+/// What `cohort run` sets for the rank at `place` on this node, the exported variables (-x) included. `status`: the value
+/// of COHORT_STATUS_FD; empty when there is no pipe that it could name.
+std::vector<variable> rank_variables(const run_options& options, const job& shared, int place,
+                                     const std::string& status = {});
 
 /// Result: the inherited environment as "NAME=value", with `set` in place and without what other launchers left there.
 std::vector<std::string> with_inherited(const std::vector<variable>& set);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "host_setup.hpp"
 
+#include "left_groups.hpp"
+
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 
+#include <algorithm>
 #include <csignal>
 
 namespace cohort::tool {
@@ -50,6 +53,14 @@ host_setup::host_setup(const std::vector<int>& signals) {
   ::setrlimit(RLIMIT_NOFILE, &more);
   // What a rank leaves behind when it ends becomes our child, and so can be waited for.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  earlier_groups_ = groups_of_children();
+}
+
+std::vector<pid_t> host_setup::groups_left() const {
+  std::vector<pid_t> groups = groups_of_children();
+  std::erase_if(groups,
+                [&](pid_t each) { return std::binary_search(earlier_groups_.begin(), earlier_groups_.end(), each); });
+  return groups;
 }
 
 }  // namespace cohort::tool

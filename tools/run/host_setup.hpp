@@ -6,6 +6,7 @@
 #include "../unique_fd.hpp"
 #include "spawn.hpp"
 
+#include <sys/types.h>
 #include <vector>
 
 namespace cohort::tool {
@@ -23,10 +24,13 @@ class host_setup {
   /// Readable (signalfd_siginfo) when a signal has come that `cohort run` handles.
   [[nodiscard]] int signals() const noexcept { return signals_.get(); }
   [[nodiscard]] const inherited_state& inherited() const noexcept { return inherited_; }
+  /// The process groups of what ranks that are gone have left behind; see groups_of_children.
+  [[nodiscard]] std::vector<pid_t> groups_left() const;
 
  private:
   inherited_state inherited_{};
   unique_fd signals_;
+  std::vector<pid_t> earlier_groups_;  // of children from before, of a shell that became this process by exec
 };
 
 }  // namespace cohort::tool

@@ -117,13 +117,14 @@ void declare(CLI::App& app, run_options& options, raw_options& raw) {
          "what goes to the log files only: 0 nothing, 1 stdout, 2\nstderr, 3 both; for all ranks, or by rank of "
          "this node as in\n0:1,1:3")
       ->option_text("WHAT");
-  app.add_option("-t,--tee", raw.tee, "what goes to the log files and is printed, told likewise; with\nneither, all")
+  app.add_option("-t,--tee", raw.tee,
+                 "what goes to the log files and is printed, told likewise, also\nwhere -r has it; with neither, all")
       ->option_text("WHAT");
   app.add_option("--status", raw.status,
                  "how to show which ranks have joined: auto (a line that\nchanges, on a terminal only), plain "
                  "(a line each time) or\noff")
       ->option_text("KIND");
-  app.add_option("--timeout", raw.timeout, "end everything after this long, with exit code 124")
+  app.add_option("--timeout", raw.timeout, "end everything after this long, all attempts together, with\nexit code 124")
       ->option_text("SECONDS");
   app.add_option("--signals", raw.signals,
                  "signals to pass on; default TERM,INT,HUP,QUIT,USR1,USR2, of\nwhich the last two end nothing")
@@ -138,8 +139,9 @@ void declare(CLI::App& app, run_options& options, raw_options& raw) {
   set_usage(app, "cohort run [-n N] [options] [--] PROGRAM [ARGUMENTS...]");
   app.footer(
       "The exit code is 0 when every rank ended with 0, else that of the rank that failed first (128 + the signal\n"
-      "that killed it); 124 after --timeout, 128 + signal when cohort run itself was told to end, 126 or 127 when the\n"
-      "program cannot be started, 2 for a mistake in the options.\n"
+      "that killed it); 124 after --timeout, 128 + signal when cohort run itself was told to end, unless a rank had\n"
+      "failed before and no attempt was left; 126 or 127 when the program cannot be started, 2 for a mistake in the\n"
+      "options.\n"
       "Rank 0 inherits standard input unless that is a terminal; the others read nothing.\n"
       "Several nodes need one COHORT_SECRET (or COHORT_SECRET_FILE), the same everywhere.\n"
       "A second Ctrl-C kills at once. SIGUSR1 and SIGUSR2 are passed on to every rank.");
@@ -242,6 +244,8 @@ void check_files(const CLI::App& app, const raw_options& raw, run_options& optio
   const std::vector<stream_set> also = streams_by_rank("--tee", raw.tee, options.ranks);
   for (std::size_t i = 0; i < n; ++i) {
     options.in_files[i] = static_cast<stream_set>(options.in_files[i] | also[i]);
+    // Asked for by both, it is printed, as torchrun does.
+    options.only_in_files[i] = static_cast<stream_set>(options.only_in_files[i] & ~also[i]);
   }
 }
 

@@ -5,12 +5,14 @@
 #include "host_setup.hpp"
 #include "job.hpp"
 #include "options.hpp"
+#include "report.hpp"
 #include "supervisor.hpp"
 
 #include <poll.h>
 
 #include <sys/signalfd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -21,30 +23,43 @@
 namespace cohort::tool {
 namespace {
 
+steady::duration duration_of(double seconds) {
+  return std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(seconds));
+}
+
 /// Result: the signal that came and means the end; nothing when the time is over.
-std::optional<int> rest(const host_setup& host, double seconds) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+std::optional<int> rest(const host_setup& host, steady::time_point until) {
   for (;;) {
     signalfd_siginfo info{};
     while (::read(host.signals(), &info, sizeof info) == sizeof info) {
       const int number = static_cast<int>(info.ssi_signo);
       if (number != SIGCHLD && number != SIGUSR1 && number != SIGUSR2) return number;
     }
-    const auto left = until - std::chrono::steady_clock::now();
+    const auto left = until - steady::now();
     if (left <= left.zero()) return std::nullopt;
     pollfd readable{host.signals(), POLLIN, 0};
-    ::poll(&readable, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
+    const auto some = std::min<steady::duration>(left, std::chrono::hours{1});  // what poll takes ends after 24 days
+    ::poll(&readable, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(some).count()));
   }
 }
 
 // All ranks together: one that is started again alone would find nobody who is where it is.
 int run_attempts(run_options& options, job shared) {
   host_setup host(options.signals);
+  std::optional<steady::time_point> time_out;
+  if (options.timeout) time_out = steady::now() + duration_of(*options.timeout);
   for (;;) {
-    supervisor attempt(options, std::move(shared), host);
+    supervisor attempt(options, std::move(shared), host, time_out);
     const int code = attempt.run();
     if (code == 0 || !attempt.failed() || options.attempt >= options.max_restarts) return code;
-    if (const std::optional<int> signal = rest(host, options.restart_delay)) return exit_code::signal_base + *signal;
+    if (const std::optional<int> signal = attempt.ending_signal()) return exit_code::signal_base + *signal;
+    const steady::time_point next = steady::now() + duration_of(options.restart_delay);
+    if (time_out && next >= *time_out) {
+      std::fprintf(stderr, "cohort run: --timeout (%s) is over before another attempt can start; not starting again\n",
+                   seconds_text(*options.timeout).c_str());
+      return exit_code::timed_out;
+    }
+    if (const std::optional<int> signal = rest(host, next)) return exit_code::signal_base + *signal;
     ++options.attempt;
     std::fprintf(stderr, "cohort run: starting all ranks again (restart %d of %d)\n", options.attempt,
                  options.max_restarts);

@@ -26,8 +26,14 @@ constexpr std::size_t resume_below = 256 * 1024;
 
 }  // namespace
 
-supervisor::supervisor(const run_options& options, job shared, host_setup& host)
-    : options_(options), job_(std::move(shared)), host_(host), console_(options, job_.host) {
+supervisor::supervisor(const run_options& options, job shared, host_setup& host,
+                       std::optional<steady::time_point> time_out)
+    : options_(options),
+      job_(std::move(shared)),
+      host_(host),
+      console_(options, job_.host),
+      time_out_(time_out),
+      ends_by_(time_out) {
   poller_.add(host_.signals(), source::signals, 0);
 }
 
@@ -176,6 +182,19 @@ void supervisor::notice_gone_groups() {
     each.group_gone = true;
     guard_->forget(each.pid);
   }
+  notice_left_groups();
+}
+
+// A process group of its own keeps nothing in the run: a shell makes one for each job, and timeout(1) for itself.
+void supervisor::notice_left_groups() {
+  if (!groups_gone()) return;
+  std::vector<pid_t> found = host_.groups_left();
+  for (const pid_t each : found) {
+    // It becomes our child, and so is found, only when those above it are gone: by the signal that it has missed.
+    const bool known = std::find(left_groups_.begin(), left_groups_.end(), each) != left_groups_.end();
+    if (!known && told_groups_) signal_group(each, *told_groups_);
+  }
+  left_groups_ = std::move(found);
 }
 
 void supervisor::check_console() {
@@ -237,9 +256,11 @@ bool supervisor::all_ended() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const rank_process& each) { return each.ended; });
 }
 
-bool supervisor::nothing_left() const {
+bool supervisor::groups_gone() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const rank_process& each) { return each.group_gone; });
 }
+
+bool supervisor::nothing_left() const { return groups_gone() && left_groups_.empty(); }
 
 std::optional<steady::time_point> supervisor::next_deadline() const {
   if (!deadline_ || !time_out_) return deadline_ ? deadline_ : time_out_;

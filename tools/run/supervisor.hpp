@@ -20,14 +20,18 @@ namespace cohort::tool {
 
 class supervisor {
  public:
-  supervisor(const run_options& options, job shared, host_setup& host);
+  /// `time_out`: when the whole run is to end, of which this may be one attempt of several.
+  supervisor(const run_options& options, job shared, host_setup& host, std::optional<steady::time_point> time_out);
 
-  /// Result: the exit code of `cohort run`. Completes: when no process of the run is left.
+  /// Result: the exit code of `cohort run`. Completes: when no process of the run is left, but for those that made a
+  /// session of their own.
   int run();
   [[nodiscard]] const std::string& run_id() const noexcept { return job_.run_id; }
   [[nodiscard]] const std::string& secret() const noexcept { return job_.secret; }
   /// Whether a rank failed, so that another attempt may go better.
   [[nodiscard]] bool failed() const noexcept { return cause_ == cause::failure; }
+  /// The first signal by which this process was told to end, after the first failure too: it forbids another attempt.
+  [[nodiscard]] std::optional<int> ending_signal() const noexcept { return ending_signal_; }
 
  private:
   // Each phase ends by itself when nothing is left to wait for, else at its deadline, which starts the next.
@@ -49,6 +53,7 @@ class supervisor {
   void on_ended(rank_process& process, int wait_status);
   void collect_orphans();
   void notice_gone_groups();
+  void notice_left_groups();
   void check_console();
 
   void begin_settling();
@@ -57,6 +62,7 @@ class supervisor {
   void on_deadline();
   void time_out();
   void signal_groups(int number);
+  static void signal_group(pid_t group, int number);
   std::string targets() const;
 
   int conclude();
@@ -66,6 +72,7 @@ class supervisor {
   void pause_or_resume(stream s);
   rank_stream& stream_of(rank_process& process, stream s) { return s == stream::out ? process.out : process.err; }
   bool all_ended() const;
+  bool groups_gone() const;
   bool nothing_left() const;
   std::vector<int> ranks_where(bool (*condition)(const rank_process&)) const;
   std::optional<steady::time_point> next_deadline() const;
@@ -81,13 +88,16 @@ class supervisor {
 
   phase phase_ = phase::running;
   cause cause_ = cause::none;
-  int cause_signal_ = 0;
+  std::optional<int> ending_signal_;
   int first_failed_ = -1;
   int start_error_ = 0;
   bool children_changed_ = false;
-  bool interrupted_ = false;                    // a signal to end has come
-  std::optional<steady::time_point> deadline_;  // of the phase
-  std::optional<steady::time_point> time_out_;  // of the whole run
+  std::vector<pid_t> left_groups_;  // what is left outside the ranks' groups, looked for when these are gone
+  std::optional<int> told_groups_;  // the last signal that all groups were sent
+  bool interrupted_ = false;        // a signal to end has come
+  std::optional<steady::time_point> deadline_;       // of the phase
+  std::optional<steady::time_point> time_out_;       // of the whole run, until it has passed or all are told to end
+  const std::optional<steady::time_point> ends_by_;  // the same, for good
 
   std::string status_shown_;
   std::array<bool, 2> paused_{};

@@ -7,6 +7,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 
 namespace cohort::tool {
@@ -14,7 +15,7 @@ namespace {
 
 // A killed process is gone at once, unless it waits for a device that does not answer.
 constexpr std::chrono::seconds patience_after_kill{10};
-// For a reader of our output that has stopped reading, when we were told to end.
+// For a reader of our output that has stopped reading, when we were told to end or the time is over.
 constexpr std::chrono::seconds patience_for_reader{2};
 
 steady::time_point in_seconds(double seconds) {
@@ -36,6 +37,11 @@ std::vector<int> supervisor::ranks_where(bool (*condition)(const rank_process&))
 
 // Whom a signal to all groups would reach, in words.
 std::string supervisor::targets() const {
+  if (!left_groups_.empty()) {
+    std::string text = "what was left behind in process group" + std::string(left_groups_.size() == 1 ? " " : "s ");
+    for (const pid_t each : left_groups_) text += (each == left_groups_.front() ? "" : ", ") + std::to_string(each);
+    return text;
+  }
   const std::vector<int> running = ranks_where(still_runs);
   const std::vector<int> left = ranks_where(left_processes);
   if (left.empty()) return named_ranks(running);
@@ -44,13 +50,19 @@ std::string supervisor::targets() const {
 }
 
 // Also continues what is stopped: a stopped process would not see the signal before it is killed.
+void supervisor::signal_group(pid_t group, int number) {
+  ::kill(-group, number);
+  if (number != SIGKILL) ::kill(-group, SIGCONT);
+}
+
 void supervisor::signal_groups(int number) {
+  told_groups_ = number;
   for (rank_process& each : ranks_) {
     if (each.group_gone) continue;
     if (!each.ended) each.asked_to_stop = true;
-    ::kill(-each.pid, number);
-    if (number != SIGKILL) ::kill(-each.pid, SIGCONT);
+    signal_group(each.pid, number);
   }
+  for (const pid_t each : left_groups_) signal_group(each, number);
 }
 
 void supervisor::begin_settling() {
@@ -90,8 +102,7 @@ void supervisor::on_deadline() {
     case phase::settling: terminate(SIGTERM); break;
     case phase::terminating: kill_all(); break;
     case phase::killing:
-      console_.note(named_ranks(ranks_where([](const rank_process& each) { return !each.group_gone; })) +
-                    " did not end after SIGKILL; leaving without");
+      console_.note(targets() + " did not end after SIGKILL; leaving without");
       phase_ = phase::given_up;
       break;
     case phase::running:
@@ -108,10 +119,10 @@ void supervisor::on_signal(int number) {
     return;
   }
   interrupted_ = true;
+  if (!ending_signal_) ending_signal_ = number;
   if (phase_ == phase::killing || phase_ == phase::given_up) return;
   if (cause_ == cause::none) {
     cause_ = cause::signal;
-    cause_signal_ = number;
     terminate(number);
   } else if (phase_ == phase::settling) {
     terminate(number);
@@ -125,8 +136,9 @@ void supervisor::on_signal(int number) {
 
 void supervisor::time_out() {
   time_out_.reset();
-  if (cause_ != cause::none) return;
-  cause_ = cause::time_out;
+  if (cause_ == cause::none) cause_ = cause::time_out;
+  // What failed before stays the root cause, and those who are still settling get no more time for it.
+  if (cause_ != cause::time_out && cause_ != cause::failure) return;
   std::string text = "not finished after " + seconds_text(*options_.timeout) + " (--timeout); the ranks:";
   for (const std::string& line : state_lines(ranks_, steady::now())) text += "\n" + line;
   console_.note(text);
@@ -149,7 +161,7 @@ int supervisor::conclude() {
       break;
     }
     case cause::time_out: code = exit_code::timed_out; break;
-    case cause::signal: code = exit_code::signal_base + cause_signal_; break;
+    case cause::signal: code = exit_code::signal_base + *ending_signal_; break;
     case cause::closed_output: code = exit_code::signal_base + SIGPIPE; break;
   }
   flush_console();
@@ -158,7 +170,12 @@ int supervisor::conclude() {
 
 void supervisor::flush_console() {
   std::optional<steady::time_point> until;
-  if (cause_ == cause::signal || cause_ == cause::time_out) until = steady::now() + patience_for_reader;
+  const steady::time_point soon = steady::now() + patience_for_reader;
+  if (ending_signal_) {
+    until = soon;
+  } else if (ends_by_ && cause_ != cause::none) {
+    until = std::max(soon, *ends_by_);
+  }
   interrupted_ = false;
   while (!interrupted_ && (!until || steady::now() < *until)) {
     for (const stream s : {stream::out, stream::err}) watch_console(s);

@@ -7,6 +7,7 @@
 #include "report.hpp"
 #include "spawn.hpp"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -48,6 +49,14 @@ unique_fd open_input(int rank) {
   return input;
 }
 
+// The pipe's own name stands beside its number: a program between this one and a rank may close the pipe, and the rank
+// would write into whatever it has opened at that number itself.
+std::string status_text(int number, const unique_fd& pipe) {
+  struct stat found {};
+  if (::fstat(pipe.get(), &found) != 0) throw_errno("cannot look at a pipe");
+  return std::to_string(number) + ":" + std::to_string(found.st_dev) + ":" + std::to_string(found.st_ino);
+}
+
 }  // namespace
 
 bool supervisor::start_all() {
@@ -56,10 +65,6 @@ bool supervisor::start_all() {
   job_.port_holder.reset();
   for (int place = 0; place < options_.ranks; ++place) {
     if (!start(place)) return false;
-  }
-  if (options_.timeout) {
-    const std::chrono::duration<double> allowed(*options_.timeout);
-    time_out_ = started_ + std::chrono::duration_cast<steady::duration>(allowed);
   }
   return true;
 }
@@ -74,7 +79,8 @@ bool supervisor::start(int place) {
 
   spawn_request request;
   request.program = options_.program;
-  request.environment = with_inherited(rank_variables(options_, job_, place));
+  request.environment =
+      with_inherited(rank_variables(options_, job_, place, status_text(job_.status_number.get(), status.write)));
   request.input = input.get();
   request.output = out.write.get();
   request.errors = err.write.get();
@@ -114,6 +120,12 @@ void supervisor::kill_and_collect() {
   // The whole group: what the ranks started is our child as soon as they are gone.
   for (const rank_process& each : ranks_) {
     while (!each.group_gone && (::waitpid(-each.pid, nullptr, 0) > 0 || errno == EINTR)) {}
+  }
+  for (std::vector<pid_t> left = host_.groups_left(); !left.empty(); left = host_.groups_left()) {
+    for (const pid_t each : left) {
+      ::kill(-each, SIGKILL);
+      while (::waitpid(-each, nullptr, 0) > 0 || errno == EINTR) {}
+    }
   }
 }
 

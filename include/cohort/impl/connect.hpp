@@ -14,9 +14,11 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -30,26 +32,30 @@ namespace detail {
 [[nodiscard]] inline std::chrono::nanoseconds seconds_from(const environment& env, const char* variable,
                                                            std::chrono::nanoseconds otherwise) {
   const std::optional<std::string> text = env.get(variable);
-  if (!text) return otherwise;
-  char* end = nullptr;
-  const double value = std::strtod(text->c_str(), &end);
-  constexpr double longest = 86400.0 * 365;
-  if (text->empty() || *end != '\0' || !(value > 0) || value > longest) {
-    throw error(errc::bad_environment,
-                std::string(variable) + "=" + detail::quoted(*text) + ": expected seconds, more than 0");
-  }
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(value));
+  return text ? parse_seconds(*text, variable) : otherwise;
+}
+
+/// Result: the launcher's pipe, which COHORT_STATUS_FD names as number:device:inode; -1 when there is none, or the number
+///         is another file's by now: a program in between, such as Python's subprocess, may have closed the pipe
+[[nodiscard]] inline int status_pipe() noexcept {
+  const char* const text = std::getenv("COHORT_STATUS_FD");
+  int number = -1;
+  unsigned long long device = 0;
+  unsigned long long inode = 0;
+  char more = 0;
+  struct stat found {};
+  if (text == nullptr || std::sscanf(text, "%d:%llu:%llu%c", &number, &device, &inode, &more) != 3) return -1;
+  const bool same = ::fstat(number, &found) == 0 && S_ISFIFO(found.st_mode) && found.st_dev == device;
+  return same && found.st_ino == inode ? number : -1;
 }
 
 /// Tells the launcher that this rank is in, if it asked to be told.
 inline void report_joined(int rank, int size) {
-  const char* const fd = std::getenv("COHORT_STATUS_FD");
-  if (fd == nullptr) return;
-  const std::optional<std::int64_t> number = whole_integer(fd);
-  if (!number || *number < 3) return;
+  const int pipe = status_pipe();
+  if (pipe < 0) return;
   const std::string line = "joined " + std::to_string(rank) + " " + std::to_string(size) + "\n";
   // A launcher that no longer listens is no reason to fail.
-  [[maybe_unused]] const auto written = ::write(static_cast<int>(*number), line.data(), line.size());
+  [[maybe_unused]] const auto written = ::write(pipe, line.data(), line.size());
 }
 
 /// Every rank of a host learns which ranks each of them sees, so that all choose the same way of talking.

@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -107,9 +106,11 @@ COHORT_DECL std::string to_string(const tuning& t) {
   std::string text;
   if (t.costs) {
     for (const tuning_detail::cost_name& each : tuning_detail::cost_names) {
-      char number[64] = {};
-      std::snprintf(number, sizeof number, "%.6gns", *t.costs.*each.number * 1e9);
-      text += (text.empty() ? "" : ",") + std::string{each.name} + "=" + number;
+      // As "%.6g" in the locale "C": another rank reads it, whatever the locale of either.
+      std::array<char, 64> number{};
+      const std::to_chars_result written = std::to_chars(number.data(), number.data() + number.size(),
+                                                         *t.costs.*each.number * 1e9, std::chars_format::general, 6);
+      text += (text.empty() ? "" : ",") + std::string{each.name} + "=" + std::string(number.data(), written.ptr) + "ns";
     }
   }
   if (!t.algorithms.empty()) text += (text.empty() ? "" : ",") + t.algorithms;

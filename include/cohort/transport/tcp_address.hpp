@@ -38,6 +38,13 @@ using tcp_endpoint = boost::asio::ip::tcp::endpoint;
 
 namespace tcp_detail {
 
+/// An IPv4 address that is written as one of IPv6, such as ::ffff:127.0.0.1, as what it is: a socket for IPv6 alone,
+/// which is what is listened with, cannot have it.
+[[nodiscard]] inline boost::asio::ip::address unmapped(const boost::asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
+}
+
 struct resolution {
   std::mutex mutex{};
   std::condition_variable changed{};
@@ -59,7 +66,7 @@ inline void look_up(const std::string& host, std::uint16_t port, resolution& out
     if (at->ai_addrlen > e.capacity()) continue;
     std::memcpy(e.data(), at->ai_addr, at->ai_addrlen);
     e.resize(at->ai_addrlen);
-    e.port(port);
+    e = tcp_endpoint(unmapped(e.address()), port);
     if (std::find(found.begin(), found.end(), e) == found.end()) found.push_back(e);
   }
   if (list != nullptr) ::freeaddrinfo(list);
@@ -84,7 +91,7 @@ inline void look_up(const std::string& host, std::uint16_t port, resolution& out
 
 }  // namespace tcp_detail
 
-/// The addresses of a host, in the order in which they should be tried.
+/// The addresses of a host, in the order in which they should be tried; those of IPv4 never as IPv6 writes them.
 ///
 /// Errors: cannot_resolve with the resolver's words; io_error when there is no thread to ask it on
 /// Cost:   none for a numeric address. A name is looked up on a thread of its own, which is left behind when the
@@ -92,7 +99,7 @@ inline void look_up(const std::string& host, std::uint16_t port, resolution& out
 [[nodiscard]] inline std::vector<tcp_endpoint> resolve(const std::string& host, std::uint16_t port, deadline until) {
   boost::system::error_code not_numeric;
   const boost::asio::ip::address numeric = boost::asio::ip::make_address(host, not_numeric);
-  if (!not_numeric) return {tcp_endpoint(numeric, port)};
+  if (!not_numeric) return {tcp_endpoint(tcp_detail::unmapped(numeric), port)};
 
   for (auto pause = std::chrono::milliseconds(100);; pause = std::min(pause * 2, std::chrono::milliseconds(1000))) {
     const auto answer = std::make_shared<tcp_detail::resolution>();

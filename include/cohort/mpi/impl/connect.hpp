@@ -9,8 +9,6 @@
 #include <cohort/mpi/selection.hpp>
 #include <cohort/uri.hpp>
 
-#include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -19,15 +17,7 @@ namespace cohort {
 
 COHORT_DECL mpi_options mpi_options_from_environment(const environment& env) {
   mpi_options o;
-  if (const auto text = env.get("COHORT_TIMEOUT")) {
-    char* end = nullptr;
-    const double seconds = std::strtod(text->c_str(), &end);
-    constexpr double longest = 86400.0 * 365;
-    if (text->empty() || *end != '\0' || !(seconds > 0) || seconds > longest) {
-      throw error(errc::bad_environment, "COHORT_TIMEOUT=" + detail::quoted(*text) + ": expected seconds, more than 0");
-    }
-    o.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
-  }
+  if (const auto text = env.get("COHORT_TIMEOUT")) o.timeout = detail::parse_seconds(*text, "COHORT_TIMEOUT");
   o.algorithms = env.get("COHORT_ALGORITHMS").value_or("");
   o.tuning = env.get("COHORT_TUNING").value_or("");
   if (const auto text = env.get("COHORT_MPI_CHECK")) {
