@@ -275,7 +275,7 @@ too_late() {
 say "cohort: all tests; lanes: release$([ "$quick" = 1 ] || echo ' asan style arm64 clang tsan'), $jobs at a time"
 needed=(g++ cmake ninja-build libboost1.81-dev doctest-dev libcli11-dev)
 wished=(ccache libcereal-dev libssl-dev openssl libopenmpi-dev openmpi-bin libmpich-dev mpich)
-later=(pkg-config python3-venv doxygen slurmctld slurmd slurm-client munge)  # no compilation asks for these
+later=(locales pkg-config python3-venv doxygen slurmctld slurmd slurm-client munge)  # no compilation asks for these
 [ "$quick" = 1 ] || later+=(clang clang-16 clang-19 clang-format-14 clang-tidy-14 libclang-rt-16-dev libclang-rt-19-dev g++-aarch64-linux-gnu qemu-user)
 # All together takes half of the time; where one of them cannot be had, each is tried for itself. What is needed later
 # comes beside the first build where nobody has to be asked for a password.
@@ -300,6 +300,7 @@ finish_installing() {
     installer=
     cat "$scratch/installer"
   fi
+  install_missing locales || say "process/decimal_comma will be skipped, and unit/tuning checks less: no sources of locales here"
   install_missing pkg-config || say "package/consume/pkg_config will be skipped: no pkg-config here"
   install_missing python3-venv || say "package/conan and launch/manifests will be skipped: no python3-venv here"
   install_missing doxygen || say "docs/html will be skipped: no doxygen here"

@@ -39,7 +39,7 @@ class decimal_comma {
   }
 
   [[nodiscard]] bool made() const noexcept { return made_; }
-  static constexpr const char* absent = "skipped: no locale with a decimal comma can be made here (Debian: locales)";
+  static constexpr const char* absent = "SKIPPED: no locale with a decimal comma can be made here (Debian: locales)";
 
  private:
   std::string folder_{};
