@@ -25,14 +25,18 @@ inline constexpr int block_threads = 256;
 template <int Lanes>
 [[nodiscard]] __device__ std::uint32_t largest_of_lanes(std::uint32_t mine) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  if constexpr (Lanes == warp_lanes) return __reduce_max_sync(0xffffffffu, mine);
+  if constexpr (Lanes == warp_lanes) {
+    return __reduce_max_sync(0xffffffffu, mine);
+  } else
 #endif
-  COHORT_UNROLL
-  for (int distance = Lanes / 2; distance > 0; distance /= 2) {
-    const std::uint32_t other = __shfl_xor_sync(0xffffffffu, mine, distance);
-    mine = other > mine ? other : mine;
+  {
+    COHORT_UNROLL
+    for (int distance = Lanes / 2; distance > 0; distance /= 2) {
+      const std::uint32_t other = __shfl_xor_sync(0xffffffffu, mine, distance);
+      mine = other > mine ? other : mine;
+    }
+    return mine;
   }
-  return mine;
 }
 
 /// The blocks of a warp, one after the other; some at a time where fewer lanes than it has share a block.
