@@ -149,8 +149,8 @@ inline void refuse_while_capturing(const stream_ordered& op, const char* what) {
 /// Waits on the host until the device has done `op` and everything before it on its stream.
 ///
 /// Completes: as host_wait; the wait starts with this call
-/// Needs:     a stream that is not being captured
-/// Errors:    invalid_argument at the call while the stream is captured; the others when awaited
+/// Needs:     a stream that is not being captured; outside of world.group()
+/// Errors:    invalid_argument at the call while the stream is captured or a group is open; the others when awaited
 /// Cancels:   timeout{}, else the communicator's default, aborts the communicator: its work leaves the stream, and every
 ///            later call reports the first cause
 /// Cost:      one allocation and one flag: about a microsecond on the host
@@ -161,6 +161,7 @@ template <class... Options>
   const std::shared_ptr<detail::device_party> party = op.party();
   std::chrono::nanoseconds allowed = party->default_timeout();
   ((allowed = options.after), ...);
+  party->require_enqueued(op.operation(), "on_host()");
   detail::refuse_while_capturing(op, "on_host");
   const device_scope here(device{party->where(op.operation()).device});
   auto m = detail::milestone_of(op, party, allowed);
