@@ -4,6 +4,7 @@
 
 #include <cohort/gpu/header.hpp>
 
+#include <cstddef>
 #include <functional>
 
 namespace gpu_test {
@@ -16,5 +17,9 @@ void set_host_devices(int count);
 
 /// Whether a stream says that it is being captured. What is put on it is carried out all the same.
 void set_capturing(cudaStream_t s, bool yes);
+
+/// The flag of a stream waits for room where so many pieces of work are on it already, as a driver makes a thread wait whose
+/// queue is full. As many as there are unless set.
+void set_room_of_streams(std::size_t pieces);
 
 }  // namespace gpu_test

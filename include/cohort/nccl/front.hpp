@@ -188,6 +188,15 @@ class nccl_front {
   stream_ordered carry_out(const char* operation, const device_options& o, const Enqueue& enqueue) const {
     nccl_party& p = *party_;
     if (o.timeout > std::chrono::nanoseconds::zero()) p.require_enqueued(operation, "timeout{}");
+    const stream_ordered op = enqueued(p, operation, o, enqueue);
+    // Outside of the gate: where the queue of a stream is full this thread waits for room, and the poller may have to abort
+    // meanwhile what the stream stands at.
+    if (o.timeout > std::chrono::nanoseconds::zero()) watch(op, o.timeout);
+    return op;
+  }
+  template <class Enqueue>
+  [[nodiscard]] stream_ordered enqueued(nccl_party& p, const char* operation, const device_options& o,
+                                        const Enqueue& enqueue) const {
     const nccl_entry inside(p, operation);
     if (open_group* const group = open_group::of_this_thread()) [[unlikely]]
       join(*group);
@@ -195,9 +204,7 @@ class nccl_front {
     const cudaStream_t s = o.stream.value_or(p.stream);
     p.count_call();
     enqueue(p, s);
-    stream_ordered op(p.ticket(), s, operation);
-    if (o.timeout > std::chrono::nanoseconds::zero()) watch(op, o.timeout);
-    return op;
+    return {p.ticket(), s, operation};
   }
   /// From inside: it stays so until the group ends, which NCCL needs it for.
   [[gnu::noinline]] void join(open_group& group) const {
@@ -208,6 +215,7 @@ class nccl_front {
   }
   void watch(const stream_ordered& op, std::chrono::nanoseconds allowed) const {
     refuse_while_capturing(op, "timeout{}");
+    const device_scope here(device{party_->device_index()});
     party_->watch().follow(milestone_of(op, party_, allowed));
   }
 
