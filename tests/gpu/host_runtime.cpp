@@ -222,6 +222,8 @@ CUresult write_value(CUstream s, CUdeviceptr place, cuuint64_t value, unsigned i
 void gpu_test::enqueue_on_host(cudaStream_t s, std::function<void()> work) { of(s)->push(std::move(work)); }
 void gpu_test::set_room_of_streams(std::size_t pieces) { room = pieces; }
 void gpu_test::set_host_devices(int count) { devices = count; }
+int gpu_test::current() { return ::current; }
+int gpu_test::device_of(cudaStream_t s) { return of(s)->device; }
 void gpu_test::set_capturing(cudaStream_t s, bool yes) { of(s)->capturing = yes; }
 
 extern "C" {

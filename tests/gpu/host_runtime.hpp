@@ -15,6 +15,10 @@ void enqueue_on_host(cudaStream_t s, std::function<void()> work);
 /// How many devices there seem to be; one unless set.
 void set_host_devices(int count);
 
+/// Of this thread, and of a stream.
+[[nodiscard]] int current();
+[[nodiscard]] int device_of(cudaStream_t s);
+
 /// Whether a stream says that it is being captured. What is put on it is carried out all the same.
 void set_capturing(cudaStream_t s, bool yes);
 

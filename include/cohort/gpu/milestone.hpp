@@ -23,11 +23,18 @@ namespace cohort::detail {
 
 /// What the errors of an operation say of where it happened.
 struct where_on_device {
-  int rank = -1;
+  int rank = -1;  ///< -1: of no communicator
   int size = 0;
   int device = -1;
   const char* operation = "";
   const std::string* group = nullptr;  ///< the name, in the guardian
+
+  /// "all_reduce on rank 1 of 4, device 1"
+  [[nodiscard]] std::string words() const {
+    std::string text = std::string(operation) + " on ";
+    if (rank >= 0) text += "rank " + std::to_string(rank) + " of " + std::to_string(size) + ", ";
+    return text + "device " + std::to_string(device);
+  }
 };
 
 /// Whether this is the thread of a poller: nobody may block on it, as it is the one that sees the end of what he waits for.
@@ -57,9 +64,7 @@ class milestone final : public pending {
     d.operation = where.operation;
     if (where.group != nullptr && behind) d.group = *where.group;
     d.elapsed = clock::now() - started;
-    std::string sentence = d.operation + " on rank " + std::to_string(where.rank) + " of " +
-                           std::to_string(where.size) + ", device " + std::to_string(where.device) + ": " + text;
-    return std::make_exception_ptr(error(code, sentence, std::move(d)));
+    return std::make_exception_ptr(error(code, where.words() + ": " + text, std::move(d)));
   }
 
   // --- who waits and looks himself

@@ -135,29 +135,28 @@ namespace detail {
   return m;
 }
 
+/// "on_host after all_reduce on rank 1 of 4, device 1: ..."
+[[nodiscard]] inline error refused_after(const stream_ordered& op, const std::string& what, const std::string& text) {
+  const where_on_device where = op.party()->where(op.operation());
+  error_details d;
+  d.rank = where.rank;
+  d.operation = where.operation;
+  return {errc::invalid_argument, what + " after " + where.words() + ": " + text, std::move(d)};
+}
+
 /// Refuses what a graph cannot have.
 inline void refuse_while_capturing(const stream_ordered& op, const char* what) {
   if (!is_capturing(op.stream())) return;
-  error_details d;
-  d.rank = op.party()->where(op.operation()).rank;
-  d.operation = op.operation();
-  throw error(
-      errc::invalid_argument,
-      std::string(what) + " after " + op.operation() + " on rank " + std::to_string(d.rank) +
-          ": the stream is being captured into a graph, and a graph has no host that waits: await the launch of "
-          "the graph instead, by on_host(world.enqueued(stream)) after it",
-      std::move(d));
+  throw refused_after(
+      op, what,
+      "the stream is being captured into a graph, and a graph has no host that waits: await the launch of "
+      "the graph instead, by on_host(world.enqueued(stream)) after it");
 }
 inline void refuse_timeout_of_nothing(const stream_ordered& op, std::chrono::nanoseconds allowed) {
   if (allowed > std::chrono::nanoseconds::zero()) return;
-  error_details d;
-  d.rank = op.party()->where(op.operation()).rank;
-  d.operation = op.operation();
-  throw error(errc::invalid_argument,
-              std::string("on_host after ") + op.operation() + " on rank " + std::to_string(d.rank) + ": timeout of " +
-                  std::to_string(allowed.count()) +
-                  " ns: expected more than zero; leave it out for that of the communicator",
-              std::move(d));
+  throw refused_after(op, "on_host",
+                      "timeout of " + std::to_string(allowed.count()) +
+                          " ns: expected more than zero; leave it out for that of the communicator");
 }
 
 }  // namespace detail
