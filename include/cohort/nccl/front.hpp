@@ -214,8 +214,8 @@ class nccl_front {
     static_cast<void>(party_->gate().enter());
   }
   void watch(const stream_ordered& op, std::chrono::nanoseconds allowed) const {
-    refuse_while_capturing(op, "timeout{}");
     const device_scope here(device{party_->device_index()});
+    refuse_while_capturing(op, "timeout{}");
     party_->watch().follow(milestone_of(op, party_, allowed));
   }
 
