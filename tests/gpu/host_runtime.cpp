@@ -31,7 +31,7 @@
 
 namespace {
 
-int devices = 1;
+std::atomic<int> devices = 1;
 std::atomic<std::size_t> room{SIZE_MAX};
 thread_local int current = 0;
 
@@ -44,7 +44,7 @@ struct memory {
   int device = current;
 };
 std::mutex guard;
-std::map<char*, memory> all_memory;  // by address
+auto& all_memory = *new std::map<char*, memory>;  // by address; threads may outlive the end of the program's objects
 
 /// What `p` points into, if it is known.
 std::map<char*, memory>::iterator find(const void* p) {
@@ -178,8 +178,8 @@ struct CUevent_st {
 
 namespace {
 
-std::vector<CUstream_st*> streams;         // with `guard`
-std::map<int, CUstream_st*> default_ones;  // by device; with `guard`
+auto& streams = *new std::vector<CUstream_st*>;         // with `guard`
+auto& default_ones = *new std::map<int, CUstream_st*>;  // by device; with `guard`
 
 /// A stream, or the default stream of the device that is current.
 CUstream_st* of(cudaStream_t s) {
