@@ -7,6 +7,7 @@
 #include <cohort/nccl/reduction_map.hpp>
 
 #include "float8_rule.hpp"
+#include "float8_warps.hpp"
 #include "host_peers.hpp"
 #include "support.hpp"
 #include "values.hpp"
@@ -144,6 +145,7 @@ int main() {
   float8_rule<cohort::float8_blocks<>>();
   float8_rule<cohort::float8_blocks<cohort::float8_e5m2, 32>>();
   float8_rule<cohort::float8_blocks<cohort::float8_e4m3, 256>>();
+  float8_warps<32, 64, 128, 256>();
   peer_reductions<float>("phases: float", largest_magnitude{});
   peer_reductions<affine>("phases: affine", compose{});
   peer_moves();
@@ -151,5 +153,6 @@ int main() {
   quantised_peers<cohort::float8_blocks<>, cohort::bfloat16>(cohort::average{}, true);
   quantised_peers<cohort::float8_blocks<cohort::float8_e5m2, 32>, float>(cohort::average{}, true);
   quantised_peers<cohort::float8_blocks<cohort::float8_e4m3, 256>, cohort::half>(cohort::sum{}, false);
+  quantised_peers<cohort::float8_blocks<cohort::float8_e4m3, 256>, float>(cohort::sum{}, false);
   return conclude("fold_on_host");
 }

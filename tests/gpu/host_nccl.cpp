@@ -229,6 +229,7 @@ struct ncclComm {
   std::uint64_t divisions = 0;
   std::atomic<ncclResult_t> noticed{ncclSuccess};
   std::function<bool()> unfinished{};  // what was begun and goes on: true once it is done
+  std::atomic<bool> entered{false};
   bool blocks = false;
   bool shares = false;     // its flags with those that are made of it
   bool connected = false;  // the first call of one that blocks waits for the other ranks
@@ -278,9 +279,6 @@ struct ncclComm {
 
 void gpu_test::set_asynchronous_error(ncclComm_t comm, ncclResult_t code) { comm->noticed = code; }
 
-static std::atomic<ncclResult_t> unique_id_result{ncclSuccess};
-void gpu_test::set_unique_id_result(ncclResult_t code) { unique_id_result = code; }
-
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* v) { return *v = NCCL_VERSION_CODE, ncclSuccess; }
@@ -290,7 +288,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::memset(id, 0, sizeof *id);
   std::memcpy(id, &next, sizeof next);
   ++next;
-  return unique_id_result;
+  return gpu_test::unique_id_result;
 }
 const char* ncclGetErrorString(ncclResult_t) { return "an error of host_nccl.cpp"; }
 const char* ncclGetLastError(ncclComm_t) { return ""; }
@@ -323,6 +321,7 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* r) { return *r = comm-
 ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return delete comm, ncclSuccess; }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (comm->entered) misused("a communicator is freed while another thread is inside of it");
   comm->family.emplace_back(comm->all, comm->rank);
   for (const auto& [with, rank] : comm->family) {
     const std::lock_guard lock(with->mutex);
@@ -403,7 +402,11 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void*, std::size_t, ncclWin
   comm->unfinished = [=] { return *w = reinterpret_cast<ncclWindow_t>(comm), true; };
   return ncclSuccess;
 }
-ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t) { return ncclSuccess; }
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t) {
+  comm->entered = true;
+  if (gpu_test::while_deregistering) gpu_test::while_deregistering();
+  return comm->entered = false, ncclSuccess;
+}
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type, ncclScalarResidence_t,
                                       ncclComm_t comm) {

@@ -31,7 +31,8 @@
 
 namespace {
 
-int devices = 1;
+std::atomic<int> devices = 1;
+std::atomic<std::size_t> room{SIZE_MAX};
 thread_local int current = 0;
 
 struct memory {
@@ -43,7 +44,7 @@ struct memory {
   int device = current;
 };
 std::mutex guard;
-std::map<char*, memory> all_memory;  // by address
+auto& all_memory = *new std::map<char*, memory>;  // by address; threads may outlive the end of the program's objects
 
 /// What `p` points into, if it is known.
 std::map<char*, memory>::iterator find(const void* p) {
@@ -123,6 +124,10 @@ struct CUstream_st {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return waiting.empty(); });
   }
+  void wait_for_room(std::size_t pieces) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return waiting.size() < pieces; });
+  }
   [[nodiscard]] bool empty() {
     const std::lock_guard lock(mutex);
     return waiting.empty();
@@ -167,12 +172,23 @@ struct CUevent_st {
     std::atomic<std::uint64_t> done{0};
   };
   void* memory = nullptr;
+  const int device = current;
   [[nodiscard]] counters& state() const { return *static_cast<counters*>(memory); }
 };
 
 namespace {
 
-std::vector<CUstream_st*> streams;  // with `guard`
+auto& streams = *new std::vector<CUstream_st*>;         // with `guard`
+auto& default_ones = *new std::map<int, CUstream_st*>;  // by device; with `guard`
+
+/// A stream, or the default stream of the device that is current.
+CUstream_st* of(cudaStream_t s) {
+  if (s != nullptr && s != cudaStreamLegacy) return s;
+  const std::lock_guard lock(guard);
+  CUstream_st*& mine = default_ones[current];
+  if (mine == nullptr) mine = new CUstream_st;  // for the rest of the program
+  return mine;
+}
 
 CUresult pointer_attribute(void* value, CUpointer_attribute which, CUdeviceptr p) {
   const std::lock_guard lock(guard);
@@ -188,7 +204,9 @@ CUresult pointer_attribute(void* value, CUpointer_attribute which, CUdeviceptr p
   return CUDA_SUCCESS;
 }
 CUresult write_value(CUstream s, CUdeviceptr place, cuuint64_t value, unsigned int) {
-  s->push([=] {
+  if (of(s)->device != current) return CUDA_ERROR_INVALID_HANDLE;
+  of(s)->wait_for_room(room);
+  of(s)->push([=] {
     std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(place)).store(value, std::memory_order_release);
   });
   return CUDA_SUCCESS;
@@ -201,9 +219,12 @@ CUresult write_value(CUstream s, CUdeviceptr place, cuuint64_t value, unsigned i
 
 }  // namespace
 
-void gpu_test::enqueue_on_host(cudaStream_t s, std::function<void()> work) { s->push(std::move(work)); }
+void gpu_test::enqueue_on_host(cudaStream_t s, std::function<void()> work) { of(s)->push(std::move(work)); }
+void gpu_test::set_room_of_streams(std::size_t pieces) { room = pieces; }
 void gpu_test::set_host_devices(int count) { devices = count; }
-void gpu_test::set_capturing(cudaStream_t s, bool yes) { s->capturing = yes; }
+int gpu_test::current() { return ::current; }
+int gpu_test::device_of(cudaStream_t s) { return of(s)->device; }
+void gpu_test::set_capturing(cudaStream_t s, bool yes) { of(s)->capturing = yes; }
 
 extern "C" {
 
@@ -234,7 +255,7 @@ cudaError_t cudaMallocAsync(void** p, std::size_t n, cudaStream_t) {
 cudaError_t cudaHostAlloc(void** p, std::size_t n, unsigned int) { return allocate(p, n, cudaMemoryTypeHost, false); }
 cudaError_t cudaFreeHost(void* p) { return release(p); }
 cudaError_t cudaFreeAsync(void* p, cudaStream_t s) {
-  s->push([p] { release(p); });
+  of(s)->push([p] { release(p); });
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* p) {
@@ -264,14 +285,18 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t n, cudaMemcp
     return find(p) == all_memory.end();
   };
   if (pageable(from)) {  // may be reused at once
-    s->push([to, copied = std::string(static_cast<const char*>(from), n)] {
+    of(s)->push([to, copied = std::string(static_cast<const char*>(from), n)] {
       std::memcpy(to, copied.data(), copied.size());
     });
   } else {
-    s->push([=] { std::memcpy(to, from, n); });
+    of(s)->push([=] { std::memcpy(to, from, n); });
   }
-  if (pageable(to)) s->wait_until_empty();
+  if (pageable(to)) of(s)->wait_until_empty();
   return cudaSuccess;
+}
+// Comes back when what it reads may be used again, and not when it has come where it belongs, if that is a device.
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t n, cudaMemcpyKind kind) {
+  return cudaMemcpyAsync(to, from, n, kind, cudaStreamLegacy);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned int) {
@@ -288,10 +313,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
   delete s;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t s) { return s->wait_until_empty(), cudaSuccess; }
-cudaError_t cudaStreamQuery(cudaStream_t s) { return s->empty() ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaStreamSynchronize(cudaStream_t s) { return of(s)->wait_until_empty(), cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t s) { return of(s)->empty() ? cudaSuccess : cudaErrorNotReady; }
 cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus* status) {
-  return *status = s->capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone, cudaSuccess;
+  return *status = of(s)->capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone, cudaSuccess;
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
 
@@ -305,14 +330,15 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
   return code;
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  if (e->device != of(s)->device) return cudaErrorInvalidResourceHandle;
   CUevent_st::counters& c = e->state();
   const std::uint64_t number = ++c.issued;
-  s->push([&c, number] { c.done = number; });
+  of(s)->push([&c, number] { c.done = number; });
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int) {
   CUevent_st::counters& c = e->state();
-  s->push([&c, number = c.issued.load()] {
+  of(s)->push([&c, number = c.issued.load()] {
     while (c.done.load() < number) ::sched_yield();
   });
   return cudaSuccess;

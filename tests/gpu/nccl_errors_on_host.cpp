@@ -139,7 +139,7 @@ void subgroups(communicator<nccl>& world, on here, std::barrier<>& all) {
       },
       who, "ranks 0 and 1 have called it with different lists of members", "in the same order"));
   all.arrive_and_wait();
-  if (mine == 0) gpu_test::set_unique_id_result(ncclSystemError);
+  if (mine == 0) gpu_test::unique_id_result = ncclSystemError;
   all.arrive_and_wait();
   CHECK(throws(
       errc::io_error,
@@ -148,7 +148,7 @@ void subgroups(communicator<nccl>& world, on here, std::barrier<>& all) {
       },
       who, "ncclGetUniqueId on rank 0", "an error of host_nccl.cpp"));
   all.arrive_and_wait();
-  if (mine == 0) gpu_test::set_unique_id_result(ncclSuccess);
+  if (mine == 0) gpu_test::unique_id_result = ncclSuccess;
   all.arrive_and_wait();
   gpu_test::set_capturing(here.stream, true);
   CHECK(throws(

@@ -26,6 +26,8 @@ class device_party : public guardian, public std::enable_shared_from_this<device
   [[nodiscard]] virtual event_pool& events() noexcept = 0;
   [[nodiscard]] virtual where_on_device where(const char* operation) const noexcept = 0;
   [[nodiscard]] virtual std::chrono::nanoseconds default_timeout() const noexcept = 0;
+  /// Refuses `what` where what this thread has asked for is on no stream yet, and nothing could be seen of its end.
+  virtual void require_enqueued(const char* /*operation*/, const char* /*what*/) const {}
 };
 
 inline std::shared_ptr<device_party> party_ticket::party() const {

@@ -8,11 +8,14 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 namespace cohort::detail {
 
+/// Any thread.
 class flag_writer {
  public:
   flag_writer() {
@@ -32,29 +35,36 @@ class flag_writer {
     }
   }
 
-  [[nodiscard]] bool available() const noexcept { return write_ != nullptr; }
+  [[nodiscard]] bool available() const noexcept { return write_.load() != nullptr; }
   /// Why it is not.
-  [[nodiscard]] const std::string& missing() const noexcept { return missing_; }
+  [[nodiscard]] std::string missing() const {
+    const std::lock_guard lock(mutex_);
+    return missing_;
+  }
 
   /// `place`, an address that the device knows, holds `value` when all that is on the stream now has been done.
   ///
   /// Result: false if the driver refuses it here; what is on the stream is as before then
   [[nodiscard]] bool write(cudaStream_t s, void* place, std::uint64_t value) {
-    const CUresult code = write_(s, reinterpret_cast<CUdeviceptr>(place), value, CU_STREAM_WRITE_VALUE_DEFAULT);
+    const function writes = write_.load();
+    if (writes == nullptr) return false;
+    const CUresult code = writes(s, reinterpret_cast<CUdeviceptr>(place), value, CU_STREAM_WRITE_VALUE_DEFAULT);
     if (code == CUDA_SUCCESS) return true;
     if (code != CUDA_ERROR_NOT_SUPPORTED && code != CUDA_ERROR_INVALID_VALUE && code != CUDA_ERROR_NOT_PERMITTED) {
       // Not about flags: the device has failed, and the caller's next call says how.
       return false;
     }
-    write_ = nullptr;
+    const std::lock_guard lock(mutex_);
     missing_ =
         "cuStreamWriteValue64 is refused on this device (driver code " + std::to_string(static_cast<int>(code)) + ")";
+    write_ = nullptr;
     return false;
   }
 
  private:
   using function = CUresult(CUDAAPI*)(CUstream, CUdeviceptr, cuuint64_t, unsigned int);
-  function write_ = nullptr;
+  std::atomic<function> write_{nullptr};
+  mutable std::mutex mutex_{};
   std::string missing_{};
 };
 

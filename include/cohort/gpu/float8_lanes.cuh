@@ -9,6 +9,7 @@
 
 #include <vector_types.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +23,9 @@ inline constexpr int warp_lanes = 32;
 inline constexpr int folded_per_lane = 16;
 template <class T>
 inline constexpr int quantised_per_lane = 2 * fold_width<T>;
-template <class T>
-inline constexpr int dequantised_per_lane = fold_width<T>;
+// And so many at least that a warp has a whole block at a time.
+template <class T, class Blocks>
+inline constexpr int dequantised_per_lane = std::max<int>(fold_width<T>, Blocks::elements / warp_lanes);
 
 /// Lanes that share a block.
 template <class Blocks, int Count>
@@ -222,7 +224,7 @@ struct folded_lanes {
 /// The pieces of all ranks, back to the caller's elements.
 template <class T, class Blocks>
 struct decoded_lanes {
-  static constexpr int per = dequantised_per_lane<T>;
+  static constexpr int per = dequantised_per_lane<T, Blocks>;
 
   fold_sources<std::uint8_t> pieces;
   std::size_t blocks;

@@ -21,8 +21,11 @@ namespace cohort {
 ///
 /// Completes: `co_await` resumes on the executor of the awaiting coroutine if it has one; else on the thread that blocks
 ///            in sync_wait or run below it; else on the poller's thread. `wait()` blocks this thread
+/// Needs:     to block, by wait() or in sync_wait, another thread than the poller's: a coroutine that was resumed there goes on
+///            by co_await alone
 /// Errors:    timed_out, peer_lost, aborted, io_error naming rank, operation and device, when awaited
-/// Cancels:   dropping it stops the waiting, and nothing on the device
+/// Cancels:   dropping it, or the coroutine that awaits it, stops the waiting, and nothing on the device; its timeout{} is
+///            off then
 class [[nodiscard("it waits when it is awaited")]] host_wait {
  public:
   using value_type = void;
@@ -40,7 +43,7 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
 
   class awaiter {
    public:
-    explicit awaiter(std::shared_ptr<detail::milestone> m) noexcept : place_(std::move(m)) {}
+    explicit awaiter(const detail::awaited_milestone& m) noexcept : place_(m) {}
     awaiter(const awaiter&) = delete;
     awaiter& operator=(const awaiter&) = delete;
     ~awaiter() {
@@ -54,7 +57,7 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
       place_->sleeps(h);
       suspended_ = true;
       // From here on another thread may resume the coroutine, and this awaiter may be gone.
-      const std::shared_ptr<detail::milestone> place = place_;
+      const std::shared_ptr<detail::milestone> place = place_.get();
       if (place->on_complete(waker(h))) return true;
       place->sleeps(nullptr);
       return false;
@@ -68,13 +71,15 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
    private:
     template <class Promise>
     [[nodiscard]] std::function<void()> waker(std::coroutine_handle<Promise> h) {
-      std::shared_ptr<detail::milestone> place = place_;
+      std::shared_ptr<detail::milestone> place = place_.get();
       if constexpr (detail::has_executor<Promise>) {
         return [place, executor = h.promise().get_executor()] { executor.execute([place] { place->resume(); }); };
       } else {
         static_cast<void>(h);
-        if (mail_ = detail::wait_scope::mail_for_this_thread(); mail_) {
-          mail_->watch(place_);
+        if (std::shared_ptr<detail::inbox> below = detail::wait_scope::mail_for_this_thread()) {
+          place_->require_other_thread();
+          mail_ = std::move(below);
+          mail_->watch(place);
         } else if (transport::engine* const e = transport::engine::resuming()) {
           mail_ = e->inbox();
         }
@@ -85,11 +90,11 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
     }
     void arrived() noexcept {
       if (!mail_) return;
-      mail_->unwatch(*place_);
+      mail_->unwatch(*place_.get());
       std::exchange(mail_, nullptr)->expect(-1);
     }
 
-    std::shared_ptr<detail::milestone> place_;
+    detail::awaited_milestone place_;
     std::shared_ptr<detail::inbox> mail_{};
     bool suspended_ = false;
   };
@@ -113,7 +118,7 @@ class [[nodiscard("it waits when it is awaited")]] host_wait {
   void take() const { place_->rethrow(); }
 
  private:
-  std::shared_ptr<detail::milestone> place_;
+  detail::awaited_milestone place_;
 };
 
 namespace detail {
@@ -130,18 +135,28 @@ namespace detail {
   return m;
 }
 
+/// "on_host after all_reduce on rank 1 of 4, device 1: ..."
+[[nodiscard]] inline error refused_after(const stream_ordered& op, const std::string& what, const std::string& text) {
+  const where_on_device where = op.party()->where(op.operation());
+  error_details d;
+  d.rank = where.rank;
+  d.operation = where.operation;
+  return {errc::invalid_argument, what + " after " + where.words() + ": " + text, std::move(d)};
+}
+
 /// Refuses what a graph cannot have.
 inline void refuse_while_capturing(const stream_ordered& op, const char* what) {
   if (!is_capturing(op.stream())) return;
-  error_details d;
-  d.rank = op.party()->where(op.operation()).rank;
-  d.operation = op.operation();
-  throw error(
-      errc::invalid_argument,
-      std::string(what) + " after " + op.operation() + " on rank " + std::to_string(d.rank) +
-          ": the stream is being captured into a graph, and a graph has no host that waits: await the launch of "
-          "the graph instead, by on_host(world.enqueued(stream)) after it",
-      std::move(d));
+  throw refused_after(
+      op, what,
+      "the stream is being captured into a graph, and a graph has no host that waits: await the launch of "
+      "the graph instead, by on_host(world.enqueued(stream)) after it");
+}
+inline void refuse_timeout_of_nothing(const stream_ordered& op, std::chrono::nanoseconds allowed) {
+  if (allowed > std::chrono::nanoseconds::zero()) return;
+  throw refused_after(op, "on_host",
+                      "timeout of " + std::to_string(allowed.count()) +
+                          " ns: expected more than zero; leave it out for that of the communicator");
 }
 
 }  // namespace detail
@@ -149,8 +164,9 @@ inline void refuse_while_capturing(const stream_ordered& op, const char* what) {
 /// Waits on the host until the device has done `op` and everything before it on its stream.
 ///
 /// Completes: as host_wait; the wait starts with this call
-/// Needs:     a stream that is not being captured
-/// Errors:    invalid_argument at the call while the stream is captured; the others when awaited
+/// Needs:     a stream that is not being captured; outside of world.group()
+/// Errors:    invalid_argument at the call while the stream is captured or a group is open, and for a timeout
+///            that is not more than zero; the others when awaited
 /// Cancels:   timeout{}, else the communicator's default, aborts the communicator: its work leaves the stream, and every
 ///            later call reports the first cause
 /// Cost:      one allocation and one flag: about a microsecond on the host
@@ -160,7 +176,8 @@ template <class... Options>
                 "cohort: on_host takes the operation and, if wanted, timeout{5s}");
   const std::shared_ptr<detail::device_party> party = op.party();
   std::chrono::nanoseconds allowed = party->default_timeout();
-  ((allowed = options.after), ...);
+  ((detail::refuse_timeout_of_nothing(op, options.after), allowed = options.after), ...);
+  party->require_enqueued(op.operation(), "on_host()");
   detail::refuse_while_capturing(op, "on_host");
   const device_scope here(device{party->where(op.operation()).device});
   auto m = detail::milestone_of(op, party, allowed);

@@ -41,21 +41,30 @@ class poller_core {
   explicit poller_core(int device) : device_(device) {}
 
   void follow(const std::shared_ptr<milestone>& m) {
-    const std::lock_guard lock(mutex_);
-    arm(*m);
-    new_.push_back(m);
-    has_new_.store(true, std::memory_order_release);
-    changed_.notify_one();
+    m->arming.store(true, std::memory_order_relaxed);
+    {
+      const std::lock_guard lock(mutex_);
+      new_.push_back(m);
+      has_new_.store(true, std::memory_order_release);
+      changed_.notify_one();
+    }
+    // Without the lock, and when its deadline is looked at already: where the queue of a stream is full, the driver lets this
+    // thread wait, and if the stream stands still it is the loop that ends it.
+    try {
+      arm(*m);
+    } catch (...) {
+      m->finish(std::current_exception());
+      m->arming.store(false, std::memory_order_release);
+      throw;
+    }
+    m->arming.store(false, std::memory_order_release);
   }
   void oversee(std::weak_ptr<guardian> whom) {
     const std::lock_guard lock(mutex_);
     overseen_.push_back(std::move(whom));
     changed_.notify_one();
   }
-  [[nodiscard]] std::string way() {
-    const std::lock_guard lock(mutex_);
-    return writer_.available() ? "flags" : "events, because " + writer_.missing();
-  }
+  [[nodiscard]] std::string way() { return writer_.available() ? "flags" : "events, because " + writer_.missing(); }
   void end() {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -63,6 +72,7 @@ class poller_core {
   }
 
   void run() {
+    on_pollers_thread() = true;
     // Asking for errors must not invalidate a capture that another thread is making.
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
@@ -173,8 +183,12 @@ class poller_core {
     for (std::size_t i = 0; i < waiting.size();) {
       milestone& m = *waiting[i];
       bool done = false;
-      if (m.raised_flag) {
+      if (m.is_arming()) {
+        // Whoever waits has been given nothing yet.
+      } else if (m.raised_flag) {
         done = m.raised_flag->raised();
+      } else if (!m.recorded) {
+        done = true;  // the driver has refused it
       } else {
         const cudaError_t code = m.recorded->query();
         done = code == cudaSuccess;
@@ -209,7 +223,7 @@ class poller_core {
         why = named_for(m, m.behind->failure());
       }
       if (!why && now >= m.until && !m.done()) why = too_late(m);
-      if (why && (!m.raised_flag || !m.raised_flag->raised())) {
+      if (why && (m.is_arming() || !m.raised_flag || !m.raised_flag->raised())) {
         // What is in flight would hold the stream for ever. If the guardian is busy, again in a moment. Whoever waits is
         // told first: aborting may have to wait for other work of the device.
         const std::shared_ptr<guardian> behind = m.behind;
@@ -248,7 +262,6 @@ class poller_core {
   }
 
   void recycle(milestone& m) {
-    const std::lock_guard lock(mutex_);
     if (m.raised_flag) flags_.give(*m.raised_flag);
     if (m.recorded) events_.give(std::move(*m.recorded));
     m.recorded.reset();
@@ -292,18 +305,18 @@ class poller {
     else thread_.join();
   }
 
-  /// Follows what is on the stream now until it is done. Enqueues the flag; the device must be current. One thread at a
-  /// time.
+  /// Follows what is on the stream now until it is done. Enqueues the flag; the device must be current. Any thread: all
+  /// communicators that are made of one another share a poller.
   ///
-  /// Errors: what CUDA says
+  /// Errors: what CUDA says; std::system_error where there is no thread
   void follow(const std::shared_ptr<milestone>& m) {
-    core_->follow(m);
     begin();
+    core_->follow(m);
   }
   /// Calls its oversee() from now on, for as long as it is there.
   void oversee(std::weak_ptr<guardian> whom) {
-    core_->oversee(std::move(whom));
     begin();
+    core_->oversee(std::move(whom));
   }
 
   /// How completion is seen here: "flags", or "events, because ...".
@@ -311,10 +324,12 @@ class poller {
 
  private:
   void begin() {
+    const std::lock_guard lock(beginning_);
     if (!thread_.joinable()) thread_ = std::thread([core = core_] { core->run(); });
   }
 
   std::shared_ptr<poller_core> core_;
+  std::mutex beginning_{};
   std::thread thread_{};
 };
 

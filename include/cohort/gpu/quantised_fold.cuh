@@ -25,20 +25,25 @@ inline constexpr int block_threads = 256;
 template <int Lanes>
 [[nodiscard]] __device__ std::uint32_t largest_of_lanes(std::uint32_t mine) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  if constexpr (Lanes == warp_lanes) return __reduce_max_sync(0xffffffffu, mine);
+  if constexpr (Lanes == warp_lanes) {
+    return __reduce_max_sync(0xffffffffu, mine);
+  } else
 #endif
-  COHORT_UNROLL
-  for (int distance = Lanes / 2; distance > 0; distance /= 2) {
-    const std::uint32_t other = __shfl_xor_sync(0xffffffffu, mine, distance);
-    mine = other > mine ? other : mine;
+  {
+    COHORT_UNROLL
+    for (int distance = Lanes / 2; distance > 0; distance /= 2) {
+      const std::uint32_t other = __shfl_xor_sync(0xffffffffu, mine, distance);
+      mine = other > mine ? other : mine;
+    }
+    return mine;
   }
-  return mine;
 }
 
 /// The blocks of a warp, one after the other; some at a time where fewer lanes than it has share a block.
 template <class Blocks, class Lanes>
 struct warp_blocks {
   static constexpr int sharers = block_lanes<Blocks, Lanes::per>;
+  static_assert(sharers <= warp_lanes, "cohort: a warp has all lanes of a block");
   static constexpr int at_once = warp_lanes / sharers;
   static constexpr int of_thread_block = block_threads / sharers;
 
@@ -47,12 +52,14 @@ struct warp_blocks {
   int within;
   int lane;
 
-  __device__ warp_blocks()
-      : first(std::size_t{blockIdx.x} * of_thread_block + threadIdx.x / warp_lanes * at_once),
-        step(std::size_t{gridDim.x} * of_thread_block),
-        within(static_cast<int>(threadIdx.x) % warp_lanes / sharers),
-        lane(static_cast<int>(threadIdx.x) % sharers) {}
-  [[nodiscard]] __device__ std::size_t block() const { return first + static_cast<std::size_t>(within); }
+  __device__ warp_blocks() : warp_blocks(blockIdx.x, gridDim.x, static_cast<int>(threadIdx.x)) {}
+  /// Those of a thread, by the number of its thread block, and of how many, and its own number there.
+  COHORT_HOST_DEVICE warp_blocks(std::size_t thread_block, std::size_t thread_blocks, int thread)
+      : first(thread_block * of_thread_block + static_cast<std::size_t>(thread / warp_lanes * at_once)),
+        step(thread_blocks * of_thread_block),
+        within(thread % warp_lanes / sharers),
+        lane(thread % sharers) {}
+  [[nodiscard]] COHORT_HOST_DEVICE std::size_t block() const { return first + static_cast<std::size_t>(within); }
 
   /// Thread blocks for so many blocks of elements. Nothing is summed across them: their number decides no bits.
   [[nodiscard]] static unsigned grid(std::size_t blocks) noexcept {

@@ -56,7 +56,7 @@ template <class Buffer>
 
 namespace detail {
 
-/// Streams of a device that nobody else answers for.
+/// Streams of a device that nobody else answers for, on a rank that it does not know.
 class staging_party final : public device_party {
  public:
   explicit staging_party(int device_index) : device_(device_index) {}
@@ -69,7 +69,7 @@ class staging_party final : public device_party {
   }
   [[nodiscard]] event_pool& events() noexcept override { return events_; }
   [[nodiscard]] where_on_device where(const char* operation) const noexcept override {
-    return {0, 1, device_, operation, nullptr};
+    return {-1, 0, device_, operation, nullptr};
   }
   [[nodiscard]] std::chrono::nanoseconds default_timeout() const noexcept override { return std::chrono::minutes{5}; }
 
@@ -97,8 +97,11 @@ class lent_memory {
   std::vector<transport::device_range> all_;
 };
 
+/// Done when it returns: cudaMemcpy into the memory of a device comes back before it has come there, and no stream of the
+/// user's waits for the default stream.
 inline void copy_on_device_or_host(void* to, const void* from, std::size_t bytes) {
   check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy of a message");
+  check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaMemcpy of a message");
 }
 
 }  // namespace detail
@@ -132,8 +135,11 @@ class host_staging {
     detail::refuse_while_capturing(here(where), "host_staging");
     const std::vector<std::byte*> places = place({buffers.where.size_bytes()...});
     bool waits = false;
-    std::size_t i = 0;
-    ((waits = copy_in(buffers, places[i++], where.stream) || waits), ...);
+    {
+      const device_scope current(device_);  // a default stream is one of the device that is current
+      std::size_t i = 0;
+      ((waits = copy_in(buffers, places[i++], where.stream) || waits), ...);
+    }
     if (waits) co_await on_host(here(where));
     auto operation = std::apply(call, spans_of(places, buffers...));
     if constexpr (std::is_void_v<call_result<Call, T...>>) {
@@ -224,7 +230,8 @@ class host_staging {
     return std::tuple<std::span<T>...>{std::span<T>(reinterpret_cast<T*>(next()), buffers.where.size())...};
   }
   template <class... T>
-  static void copy_back(cudaStream_t s, const std::vector<std::byte*>& places, const staged_buffer<T>&... buffers) {
+  void copy_back(cudaStream_t s, const std::vector<std::byte*>& places, const staged_buffer<T>&... buffers) const {
+    const device_scope current(device_);
     std::size_t i = 0;
     const auto one = [&](const auto& b) {
       const std::byte* const from = places[i++];

@@ -134,7 +134,7 @@ inline void receive_bytes(nccl_party& p, const char* operation, void* data, std:
 inline void move_own(nccl_party& p, const char* operation, const void* from, void* to, std::size_t bytes,
                      cudaStream_t s) {
   if (bytes == 0 || from == to) return;
-  if (p.in_group && p.size() > 1) {
+  if (in_open_group() && p.size() > 1) {
     send_bytes(p, operation, from, bytes, p.rank(), s);
     receive_bytes(p, operation, to, bytes, p.rank(), s);
   } else {

@@ -20,12 +20,13 @@ class nccl_group_calls {
  public:
   /// Makes the calls of `body` one operation of NCCL's: `world.group([&](auto& g) { g.send(a, to{1}); g.recv(b, from{1}); })`.
   ///
-  /// Needs:     a body that does not co_await: groups belong to threads. Only calls that NCCL carries out itself: a fold
-  ///            (nccl_reduces<Op, T> is false) is refused
+  /// Needs:     a body that does not co_await: groups belong to threads. Only calls that NCCL carries out itself, of this
+  ///            communicator or of another: a fold (nccl_reduces<Op, T> is false) is refused, as is what waits on the host
+  ///            (timeout{}, on_host(), what makes a communicator or a window)
   /// Order:     the calls of one body may run at the same time: none may need the result of another
   /// Completes: on the stream of the communicator, or on that of on{stream}, which the calls inside then name as well
-  /// Errors:    those of the calls; an exception that leaves the body aborts the communicator, because what was asked of
-  ///            NCCL before it waits for what was not
+  /// Errors:    those of the calls; an exception that leaves the body aborts the communicators that have calls in it,
+  ///            because what was asked of NCCL before it waits for what was not
   template <class Body, class... Options>
     requires std::is_invocable_v<Body&, const Communicator&> stream_ordered group(Body&& body, Options&&... options)
   const {

@@ -29,8 +29,9 @@ struct fold_job {
   int root = 0;
 };
 
+/// Whichever communicator has opened the group.
 inline void require_ungrouped(const nccl_party& p, const char* operation) {
-  if (!p.in_group) return;
+  if (!in_open_group()) return;
   p.refuse(
       errc::invalid_argument, operation,
       "NCCL does not have this functor for these elements, and the fold that stands in for it must run between two "

@@ -9,12 +9,15 @@
 #include <cohort/gpu/stream.hpp>
 #include <cohort/gpu/stream_ordered.hpp>
 #include <cohort/nccl/datatype.hpp>
+#include <cohort/nccl/open_group.hpp>
 #include <cohort/nccl/party.hpp>
 #include <cohort/types.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -184,16 +187,34 @@ class nccl_front {
   template <class Enqueue>
   stream_ordered carry_out(const char* operation, const device_options& o, const Enqueue& enqueue) const {
     nccl_party& p = *party_;
+    if (o.timeout > std::chrono::nanoseconds::zero()) p.require_enqueued(operation, "timeout{}");
+    const stream_ordered op = enqueued(p, operation, o, enqueue);
+    // Outside of the gate: where the queue of a stream is full this thread waits for room, and the poller may have to abort
+    // meanwhile what the stream stands at.
+    if (o.timeout > std::chrono::nanoseconds::zero()) watch(op, o.timeout);
+    return op;
+  }
+  template <class Enqueue>
+  [[nodiscard]] stream_ordered enqueued(nccl_party& p, const char* operation, const device_options& o,
+                                        const Enqueue& enqueue) const {
     const nccl_entry inside(p, operation);
+    if (open_group* const group = open_group::of_this_thread()) [[unlikely]]
+      join(*group);
     const profile_range range(operation);
     const cudaStream_t s = o.stream.value_or(p.stream);
     p.count_call();
     enqueue(p, s);
-    stream_ordered op(p.ticket(), s, operation);
-    if (o.timeout > std::chrono::nanoseconds::zero()) watch(op, o.timeout);
-    return op;
+    return {p.ticket(), s, operation};
+  }
+  /// From inside: it stays so until the group ends, which NCCL needs it for.
+  [[gnu::noinline]] void join(open_group& group) const {
+    if (group.opener == party_.get()) return;
+    if (std::find(group.others.begin(), group.others.end(), party_) != group.others.end()) return;
+    group.others.push_back(party_);
+    static_cast<void>(party_->gate().enter());
   }
   void watch(const stream_ordered& op, std::chrono::nanoseconds allowed) const {
+    const device_scope here(device{party_->device_index()});
     refuse_while_capturing(op, "timeout{}");
     party_->watch().follow(milestone_of(op, party_, allowed));
   }
@@ -208,25 +229,40 @@ inline void copy_on_device(nccl_party& p, const void* from, void* to, std::size_
   check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, s), "cudaMemcpyAsync");
 }
 
-/// Several calls of NCCL as one. On an exception the group is closed, and the communicator aborted: what had been asked
-/// of NCCL would wait for what was not.
+/// Several calls of NCCL as one, of whatever communicators. On an exception the group is closed, and those that have calls
+/// in it are aborted: what had been asked of NCCL would wait for what was not.
 ///
 /// Needs: no co_await in `body`: groups belong to threads
 template <class Body>
 void in_nccl_group(nccl_party& p, const char* operation, const Body& body) {
-  if (p.in_group) return body();
+  open_group*& open = open_group::of_this_thread();
+  if (open != nullptr) return body();
   check_nccl(ncclGroupStart(), "ncclGroupStart");
-  p.in_group = true;
+  open_group group{&p};
+  open = &group;
+  std::exception_ptr why;
   try {
     body();
   } catch (...) {
-    p.in_group = false;
-    static_cast<void>(ncclGroupEnd());
-    p.fail(std::current_exception());
-    throw;
+    why = std::current_exception();
   }
-  p.in_group = false;
-  p.check(ncclGroupEnd(), "ncclGroupEnd", operation);
+  open = nullptr;
+  const bool thrown = why != nullptr;
+  const ncclResult_t code = ncclGroupEnd();
+  const auto end = [&](nccl_party& each) {
+    if (thrown) return each.fail(why);
+    try {
+      each.check(code, "ncclGroupEnd", operation);
+    } catch (...) {
+      if (!why) why = std::current_exception();
+    }
+  };
+  end(p);
+  for (const std::shared_ptr<nccl_party>& each : group.others) {
+    end(*each);
+    each->gate().leave();
+  }
+  if (why) std::rethrow_exception(why);
 }
 
 }  // namespace detail

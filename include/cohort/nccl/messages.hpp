@@ -206,7 +206,7 @@ class nccl_message_calls {
   }
   void check_partner(const nccl_party& p, const char* operation, const char* role, int peer) const {
     calls().check_peer(operation, role, peer);
-    if (peer == p.rank() && !p.in_group) {
+    if (peer == p.rank() && !in_open_group()) {
       calls().refuse(operation, std::string(role) + " " + std::to_string(peer) +
                                     " is this rank itself: a message to itself waits for its other half, so write both "
                                     "in one group([&](auto& g) { ... }), or use exchange");

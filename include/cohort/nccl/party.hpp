@@ -13,6 +13,7 @@
 #include <cohort/nccl/check.hpp>
 #include <cohort/nccl/gate.hpp>
 #include <cohort/nccl/handle.hpp>
+#include <cohort/nccl/open_group.hpp>
 
 #include <array>
 #include <atomic>
@@ -52,7 +53,6 @@ class nccl_party final : public device_party {
   std::atomic<bool> failed_{false};
 
  public:
-  bool in_group = false;  ///< between ncclGroupStart and ncclGroupEnd
   cudaStream_t stream = nullptr;
 
  private:
@@ -137,6 +137,14 @@ class nccl_party final : public device_party {
     return {rank_, size_, device_, operation, &name_};
   }
   [[nodiscard]] std::chrono::nanoseconds default_timeout() const noexcept override { return timeout.load(); }
+  void require_enqueued(const char* operation, const char* what) const override {
+    if (!in_open_group()) return;
+    refuse(
+        errc::invalid_argument, operation,
+        std::string(what) +
+            " within group(), whose calls are on no stream before it ends: give timeout{} to group() itself, and wait "
+            "for what it returns");
+  }
   /// A group made of this one shares its poller.
   void share_poller(nccl_party& other) {
     static_cast<void>(watch());
@@ -198,7 +206,7 @@ class nccl_party final : public device_party {
     check(code, function, operation);
   }
   void refuse_in_group(const char* operation) const {
-    if (!in_group) return;
+    if (!in_open_group()) return;
     refuse(errc::invalid_argument, operation, "within group() nothing can be waited for: make it outside of the group");
   }
 
@@ -254,7 +262,7 @@ class nccl_party final : public device_party {
   // Out of line, as all that follows here for errors: what a call needs of the instruction cache is most of what it costs.
   [[gnu::noinline]] void check_other(ncclResult_t code, const char* function, const char* operation) {
     // Within a group the last call is the one that is followed.
-    if (code == ncclInProgress && in_group) return;
+    if (code == ncclInProgress && in_open_group()) return;
     if (code == ncclInProgress) code = comm_.follow(code, deadline_of_call());
     if (code == ncclSuccess) return;
     if (failed()) throw_ended(function, operation);

@@ -16,7 +16,7 @@ namespace cohort {
 /// Exchanges the blocks of `in` as they are, and combines this rank's own by one fused fold.
 ///
 /// Result:    out[i] = after(before(x0[r][i]) op ...), where r = rank(), rounded once to Out; *norm.sum, where it is given,
-///            the squared norm of out, of this rank alone
+///            the squared norm of out, of this rank alone; 0 where out is empty
 /// Shapes:    in: size() times the count of out, the same on every rank
 /// Completes: on the stream
 /// Errors:    as reduce_scatter
@@ -33,12 +33,11 @@ stream_ordered fused_reduce_scatter(const communicator<nccl>& world, device_span
     calls.check_memory(name, "in", in);
     calls.check_memory(name, "out", out);
     detail::require_ungrouped(p, name);
-    if (out.empty()) return;
     const auto own = static_cast<std::size_t>(p.rank());
     // Slots that start on 16 bytes, whatever the size of a block.
     const std::size_t stride = (out.size() + 15) / 16 * 16;
     In* slots = nullptr;
-    if (n > 1) {
+    if (n > 1 && !out.empty()) {
       slots = reinterpret_cast<In*>(p.scratch(s, n * stride * sizeof(In), name));
       detail::in_nccl_group(p, name, [&] {
         for (std::size_t r = 0; r < n; ++r) {
@@ -48,6 +47,7 @@ stream_ordered fused_reduce_scatter(const communicator<nccl>& world, device_span
         }
       });
     }
+    if (out.empty() && norm.sum == nullptr) return;
     launch_fused_fold<Acc>(fold_sources<In>::of_slots(slots, stride, p.size(), in.data() + own * out.size(), p.rank()),
                            out.data(), out.size(), op, before, after, norm, s);
   });
@@ -61,8 +61,12 @@ template <class Low>
 class sharded_adamw {
  public:
   /// Begins with the weights as they are on this rank, which must be the same on all.
+  ///
+  /// Errors: not_a_member; invalid_argument (a size that is no multiple of the ranks); out_of_memory
   sharded_adamw(const communicator<nccl>& world, device_span<const Low> weights, const adamw_settings& s, on where)
       : world_(&world), settings_(s) {
+    world.calls().require_member("sharded_adamw");
+    const device_scope here(world.on_device());
     part_ = world.calls().divide("sharded_adamw", "weights", weights.size(), "a padded buffer");
     master_ = device_buffer<float>(part_);
     first_ = device_buffer<float>(part_);
@@ -87,6 +91,7 @@ class sharded_adamw {
   /// Cost:      one reduce_scatter and one all_gather of the model's type, an all_reduce of one float, two passes of
   ///            this rank's part
   stream_ordered step(device_span<const Low> gradients, device_span<Low> weights, on where) {
+    const device_scope here(world_->on_device());
     float* const norm = numbers_.data();
     const float share = 1.0f / static_cast<float>(world_->size());
     static_cast<void>(fused_reduce_scatter<float>(*world_, gradients, gradient_.device_view(), sum{}, unchanged{},

@@ -74,7 +74,7 @@ class nccl_subgroup_calls {
   /// Needs:     the same list on every rank that is in it; the others need not call
   /// Completes: when it returns: it waits for the other members, and for what is on the stream of the communicator
   /// Errors:    as split; invalid_argument (a rank that there is not, or twice; lists that differ; a stream that is being
-  ///            captured; within a group())
+  ///            captured; within a group(); on the poller's thread, see host_wait)
   /// Cost:      two messages of half a kilobyte for each member, then NCCL's own start, a second or more
   template <class... Options>
   [[nodiscard]] made_group<Communicator> subgroup(const ranks& members, const Options&... options) const {
@@ -93,6 +93,11 @@ class nccl_subgroup_calls {
     if (mine == list.end()) return no_member();
     nccl_party& p = *calls().party();
     p.refuse_in_group(name);
+    if (on_pollers_thread()) {
+      calls().refuse(name,
+                     "this is the thread of the poller, which has to see the answers of the other members: drive the "
+                     "coroutine by an executor, by sync_wait or by run");
+    }
     if (is_capturing(p.stream)) {
       calls().refuse(name,
                      "the stream is being captured into a graph, and a communicator is made by the host: make it "

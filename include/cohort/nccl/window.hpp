@@ -62,10 +62,7 @@ class nccl_window {
   }
   ~nccl_window() {
     if (data_ == nullptr) return;
-    if (window_ != nullptr && !party_->failed()) {
-      static_cast<void>(party_->handle().follow(ncclCommWindowDeregister(party_->comm(), window_),
-                                                detail::nccl_party::clock::now() + party_->timeout.load()));
-    }
+    if (window_ != nullptr) deregister();
     static_cast<void>(ncclMemFree(data_));
   }
 
@@ -107,6 +104,17 @@ class nccl_window {
   }
 
  private:
+  /// Inside the gate, so that the poller does not free the communicator meanwhile. Where another thread is inside, or the
+  /// communicator has failed, the memory goes as it is.
+  void deregister() const noexcept {
+    if (party_->failed() || !party_->gate().enter()) return;
+    if (!party_->failed()) {
+      static_cast<void>(party_->handle().follow(ncclCommWindowDeregister(party_->comm(), window_),
+                                                detail::nccl_party::clock::now() + party_->timeout.load()));
+    }
+    party_->gate().leave();
+  }
+
   std::shared_ptr<detail::nccl_party> party_{};
   T* data_ = nullptr;
   std::size_t size_ = 0;

@@ -221,5 +221,6 @@ int main(int argc, char**) {
   quantised<cohort::float8_blocks<>, float>(cohort::sum{}, false);
   quantised<cohort::float8_blocks<cohort::float8_e5m2, 32>, cohort::bfloat16>(cohort::average{}, true);
   quantised<cohort::float8_blocks<cohort::float8_e4m3, 256>, cohort::half>(cohort::sum{}, false);
+  quantised<cohort::float8_blocks<cohort::float8_e4m3, 256>, float>(cohort::sum{}, false);
   return conclude("device/fold_oracle");
 }

@@ -202,6 +202,12 @@ task<> cannot_be_shared(const ipc_ranks<Backend>& ranks) {
   EXPECT(co_await f);
   auto g = refused(quantised_all_reduce(ranks, whole, odd, sum{}), "does not start on 16 bytes");
   EXPECT(co_await g);
+  // Of the ranks of reduce the root alone has an `out`.
+  auto h = refused(ranks.reduce(whole, plain.first(mine ? 32 : 64), my::largest_magnitude{}, root{last}),
+                   "rank " + std::to_string(last) + " cannot: reduce: a buffer of out has 32 elements, expected 64");
+  EXPECT(co_await h);
+  device_buffer<float> result(64);
+  co_await ranks.reduce(whole, result.device_view(), my::largest_magnitude{}, root{last});
   co_await ranks.unshare(std::move(whole));
   co_await ranks.unshare(std::move(odd));
   co_await ranks.unshare(std::move(small));
