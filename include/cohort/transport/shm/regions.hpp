@@ -119,7 +119,12 @@ class regions {
 
   [[nodiscard]] std::uint64_t offer(const shared_segment& memory, const std::vector<int>& to) {
     const std::uint64_t number = ++last_;
-    for (const int r : to) here_->send(r, letter_kind::buffer, 0, number, memory);
+    try {
+      for (const int r : to) here_->send(r, letter_kind::buffer, 0, number, memory);
+    } catch (...) {
+      remove(number, to);  // some have it
+      throw;
+    }
     return number;
   }
   void take_letters() {
