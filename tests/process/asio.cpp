@@ -20,12 +20,14 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -103,6 +105,49 @@ TEST_CASE("inside asio::awaitable an operation is awaited as it is, and takes ev
   for (const int n : {1, 2, 3}) {
     CAPTURE(n);
     check_all(harness::run_ranks(n, [](int) { return on_io_context(&every_token); }));
+  }
+}
+
+/// A burst is there before its receiver looks: one sign tells of all of it.
+asio::awaitable<int> read_burst(communicator<cpu> world, std::size_t messages, std::size_t bytes, bool from_anybody) {
+  const int none = 0;
+  if (world.rank() == 0) {
+    int go = 0;
+    co_await world.recv(std::span(&go, 1), from{1}, tag{1});
+    const std::vector<std::byte> out(bytes);
+    for (std::size_t i = 0; i < messages; ++i) co_await world.send(out, to{1}, tag{2});
+    co_await world.recv(std::span(&go, 1), from{1}, tag{3}, timeout{10s});
+    co_return 0;
+  }
+  std::vector<std::vector<std::byte>> in(messages, std::vector<std::byte>(bytes));
+  std::vector<operation<received>> receives;
+  if (!from_anybody) {
+    for (auto& each : in) receives.push_back(world.recv(each, from{0}, tag{2}));
+  }
+  co_await world.send(std::span(&none, 1), to{0}, tag{1});
+  std::this_thread::sleep_for(100ms);  // it computes
+  for (auto& each : receives) co_await std::move(each);
+  for (std::size_t i = 0; from_anybody && i < messages; ++i) co_await world.recv(in[i], from_any, tag{2});
+  co_await world.send(std::span(&none, 1), to{0}, tag{3});
+  co_return 0;
+}
+
+TEST_CASE("a burst of messages that came while nobody looked is read to its end") {
+  struct burst {
+    std::size_t messages;
+    std::size_t bytes;
+    bool from_anybody;
+  };
+  for (const burst b : {burst{60, 1000, false}, burst{60, 1000, true}, burst{400, 64, false}}) {
+    CAPTURE(b.messages);
+    CAPTURE(b.from_anybody);
+    check_all(harness::run_ranks(2, [b](int) {
+      asio::io_context io;
+      auto whole = read_burst(connect<cpu>(io), b.messages, b.bytes, b.from_anybody);
+      std::future<int> code = asio::co_spawn(io, std::move(whole), asio::use_future);
+      io.run();
+      return code.get();
+    }));
   }
 }
 

@@ -14,12 +14,18 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <future>
 #include <optional>
 #include <span>
@@ -218,6 +224,96 @@ task<int> dropped(world_type world, int who, int turns) {
   co_return 0;
 }
 
+/// The sender drops what its receiver has asked for and not seen yet, and its memory is used for something else, or is no more.
+/// More of them than cursors: the last is asked for.
+task<int> given_up(world_type world, std::size_t messages, bool unmaps,
+                   const faults::shared<std::atomic<int>>& how_far) {
+  constexpr std::size_t n = 50000;
+  const auto before = values(n, 1);
+  std::vector<std::uint32_t> in(n);
+  world_type copy = co_await world.duplicate();
+  for (int again = 0; again < 2; ++again) {
+    if (world.rank() == 0) {
+      co_await copy.send(before, to{1});
+    } else {
+      co_await copy.recv(in, from{0});
+    }
+  }
+  const tag last{static_cast<int>(messages)};
+  if (world.rank() == 0) {
+    const std::size_t bytes = messages * n * sizeof(std::uint32_t);
+    void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    harness::expect(pages != MAP_FAILED, "memory");
+    const std::span<std::uint32_t> out(static_cast<std::uint32_t*>(pages), messages * n);
+    std::fill(out.begin(), out.end(), 1U);
+    while (*how_far < 1) ::sched_yield();
+    {
+      std::vector<operation<>> sends;
+      for (std::size_t i = 0; i < messages; ++i) {
+        sends.push_back(copy.send(out.subspan(i * n, n), to{1}, tag{static_cast<int>(i) + 1}));
+      }
+    }
+    if (unmaps) {
+      ::munmap(pages, bytes);
+    } else {
+      std::fill(out.begin(), out.end(), 77U);
+    }
+    *how_far = 2;
+  } else {
+    auto receiving = copy.recv(in, from{0}, last);
+    *how_far = 1;
+    while (*how_far < 2) ::sched_yield();
+    bool failed = false;
+    try {
+      co_await receiving;
+    } catch (const error& e) {
+      failed = true;
+      harness::expect(e.condition() == errc::aborted, e.what());
+    }
+    harness::expect(failed, "no message that its sender had given up");
+  }
+  // The two go on elsewhere, with long messages too.
+  if (world.rank() == 0) {
+    co_await world.send(before, to{1});
+  } else {
+    co_await world.recv(in, from{0});
+    harness::expect(in == before, "the next message, whole");
+  }
+  co_await world.barrier();
+  co_return 0;
+}
+
+/// A child is forked while a message comes, and lets go of everything: it goes on in the parent.
+task<int> forked_meanwhile(world_type world, const faults::shared<std::atomic<int>>& how_far) {
+  struct leave_child {};
+  constexpr std::size_t n = 6000001;
+  const auto sent = values(n, 4);
+  std::vector<std::uint32_t> in(n);
+  try {
+    if (world.rank() == 0) {
+      auto sending = world.send(sent, to{1}, timeout{std::chrono::seconds{10}});
+      while (*how_far < 1) (void)world.poll();
+      while (*how_far < 2) ::sched_yield();
+      co_await sending;
+    } else {
+      auto receiving = world.recv(in, from{0}, timeout{std::chrono::seconds{10}});
+      while (in.front() == 0) (void)world.poll();  // it has begun
+      *how_far = 1;
+      const pid_t child = ::fork();
+      if (child == 0) throw leave_child{};
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      *how_far = 2;
+      co_await receiving;
+      harness::expect(in == sent, "all of the message");
+    }
+  } catch (const leave_child&) {
+    std::_Exit(0);
+  }
+  co_await world.barrier();
+  co_return 0;
+}
+
 /// A receive is dropped in the middle of its message, and its communicator with it: what was on its way goes nowhere, and
 /// the other communicators of the two ranks go on.
 task<int> dropped_with_its_communicator(world_type world) {
@@ -328,6 +424,25 @@ TEST_CASE("long messages: either end drops its operation in the middle") {
         on_two(way, [who, turns](world_type world) { return dropped(std::move(world), who, turns); });
       }
     }
+  }
+}
+
+TEST_CASE("long messages: what its sender gives up is not read, whatever is in its place by then") {
+  for (const bool unmaps : {false, true}) {
+    for (const char* const way : {"0", "1", "both"}) {
+      CAPTURE(unmaps);
+      const faults::shared<std::atomic<int>> how_far;
+      on_two(way, [&](world_type world) { return given_up(std::move(world), 1, unmaps, how_far); });
+    }
+    const faults::shared<std::atomic<int>> how_far;
+    on_two("1", [&](world_type world) { return given_up(std::move(world), 70, unmaps, how_far); });
+  }
+}
+
+TEST_CASE("long messages: a child that is forked meanwhile ends nothing") {
+  for (const char* const way : {"0", "both"}) {
+    const faults::shared<std::atomic<int>> how_far;
+    on_two(way, [&how_far](world_type world) { return forked_meanwhile(std::move(world), how_far); });
   }
 }
 

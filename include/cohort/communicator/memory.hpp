@@ -29,7 +29,9 @@ class memory_calls {
   ///           too, rather than have a copy
   /// Errors:   errc::invalid_argument (no elements, or registered already), out_of_memory, io_error; the buffer is as
   ///           before then
-  /// Lifetime: the memory stays shared until it is unmapped; see `registration`
+  /// Lifetime: the memory stays shared until it is unmapped; see `registration`. Where an operation that uses it where it
+  ///           is ends with an error, it is this rank's alone from then on, and combined as if it had not been registered:
+  ///           all pages that the operation's buffers have for themselves, and so not quite all of a part of it
   /// Cost:     about a microsecond for each 4 KiB, once
   template <range_like Buffer>
   registration register_memory(Buffer&& buffer) const {

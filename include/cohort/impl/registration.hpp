@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cohort/registration.hpp>
+#include <cohort/transport/impl/call.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/transport/shm/regions.hpp>
 #include <cohort/transport/shm/segment.hpp>
@@ -18,6 +19,10 @@ namespace cohort {
 
 COHORT_DECL registration::~registration() {
   if (regions_ == nullptr) return;
+  if (engine_->forked()) {
+    keep_for_ever(std::move(engine_));  // the registration goes on in the parent
+    return;
+  }
   try {
     regions_->remove(number_, to_);
   } catch (const std::exception&) {

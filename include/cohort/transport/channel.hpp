@@ -45,7 +45,9 @@ class transfer_scope {
     // An exception may end the scope while requests are under way: the transport must not keep them.
     for (std::size_t i = 0; set_.pending > 0 && i < set_.request_count; ++i) {
       request& r = set_.requests[i];
-      if (!r.complete && r.place != nullptr) set_.owner->engine().withdraw(r);
+      if (r.complete || r.place == nullptr) continue;
+      if (set_.owner->engine().forked()) break;  // they go on in the parent, in memory that other ranks see
+      set_.owner->engine().withdraw(r);
     }
     if (set_.owner->waiting == &set_) set_.owner->waiting = nullptr;
   }
@@ -55,6 +57,7 @@ class transfer_scope {
     set_.requests = requests;
     set_.request_count = count;
     set_.pending = count;
+    set_.waiter = nullptr;
     for (std::size_t i = 0; i < count; ++i) requests[i].owner = &set_;
   }
   template <message_transport Transport>

@@ -52,6 +52,8 @@ class peer_connection_owner {
   [[nodiscard]] virtual bool on_notice(peer_connection&, std::span<const std::byte>) { return false; }
   /// Whether this rank looks at memory all the time while it waits, so that it and a sender of this host can copy at once.
   [[nodiscard]] virtual bool copies_with_senders() noexcept { return false; }
+  /// How long a peer may say nothing before it is given up.
+  [[nodiscard]] virtual std::chrono::nanoseconds longest_silence() const noexcept { return std::chrono::seconds{10}; }
   /// Whether the ranks of this host are more than its cores: a receiver is then likely not to be on one.
   [[nodiscard]] virtual bool shares_cores() noexcept { return false; }
   /// Whether another message of this peer's may be awaited than the last that has begun to come.
@@ -74,7 +76,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
         peer_(peer),
         same_host_(stream_->same_host()),
         eager_limit_(stream_->eager_limit()),
-        staging_(staging_bytes) {}
+        staging_(staging_bytes),
+        longest_silence_(owner.longest_silence()) {}
 
   [[nodiscard]] int peer() const noexcept { return peer_; }
   [[nodiscard]] bool open() const noexcept { return owner_ != nullptr; }
@@ -296,6 +299,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   // long messages in parts
   [[nodiscard]] bool take_cursor(const request& r) noexcept;
   void give_cursor_back(std::uint64_t ticket) noexcept;
+  void revoke(std::uint64_t ticket) noexcept;
+  [[nodiscard]] bool is_revoked(std::uint64_t ticket) const noexcept;
+  void forget_revoked(std::size_t index) noexcept;
   void send_in_parts(request& r);
   [[nodiscard]] bool send_part(boost::system::error_code& failure);
   void stop_parts(const request& r) noexcept;
@@ -416,6 +422,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   frame share_asked_{};
   bool senders_may_write_ = true;  // the kernel has refused none yet
   bool has_read_ = false;          // the peer's memory: the kernel lets this process
+  std::chrono::nanoseconds longest_silence_;
   request* target_ = nullptr;
   early_message* early_ = nullptr;
   std::vector<piece> in_pieces_{};

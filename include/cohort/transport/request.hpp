@@ -33,7 +33,7 @@ struct request;
 struct transfer_set {
   cohort::call* owner = nullptr;
   std::size_t pending = 0;
-  std::coroutine_handle<> waiter{};
+  std::coroutine_handle<> waiter{};  ///< until it has been resumed, and longer
   bool failed = false;
   request* requests = nullptr;
   std::size_t request_count = 0;

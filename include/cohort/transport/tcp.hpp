@@ -223,6 +223,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void on_burst(peer_connection&) noexcept override { in_bursts_ = true; }
   // On a caller's io_context nobody looks at memory between two handlers.
   [[nodiscard]] bool copies_with_senders() noexcept override { return own_io_ != nullptr; }
+  [[nodiscard]] std::chrono::nanoseconds longest_silence() const noexcept override { return settings_.peer_timeout; }
   [[nodiscard]] bool shares_cores() noexcept override { return how_to_wait().crowded(); }
   [[nodiscard]] bool awaits_another(const peer_connection& c) noexcept override { return peer_of(c.peer()).awaited; }
   void on_goodbye(peer_connection& c) override { check_departed(c.peer()); }

@@ -30,6 +30,7 @@ namespace detail {
     return true;
   } catch (const error&) {
     // Some may have got a part: they learn from its status that it is not to be used.
+    use.window().close_own_descriptor();
     for (int k = 1; k < use.size(); ++k) {
       here.send(g.world_rank(use.other(k)), transport::letter_kind::refusal, g.context(), 0);
     }
@@ -38,11 +39,12 @@ namespace detail {
 }
 
 [[nodiscard]] inline bool accept_part(transport::window_use& use, int from, transport::received_letter& letter) {
+  // Who gives no part still waits for what those say that do.
+  const int there = use.current().home().world_rank(from);
+  use.window().watch_sleep(from, use.transport().host_ranks()->asleep(there));
   if (letter.text.kind != transport::letter_kind::window) return false;
   try {
     use.window().adopt(from, std::move(letter.enclosed));
-    const int there = use.current().home().world_rank(from);
-    use.window().watch_sleep(from, use.transport().host_ranks()->asleep(there));
     return true;
   } catch (const error&) {
     return false;

@@ -51,6 +51,27 @@ inline void finish_ends(const cohort::detail::reducer& op, const layout& dest, s
   dest.each_piece_within(0, reach.to, bytes - reach.to, apply);
 }
 
+/// The buffers of an operation, from when the others may reach them until they have done so. Where it ends before that, with
+/// an error or because it is dropped, they are taken back.
+class lent_buffers {
+ public:
+  lent_buffers(transport::window_use& use, const offered_buffers& mine) noexcept : use_(&use), mine_(&mine) {}
+  lent_buffers(const lent_buffers&) = delete;
+  lent_buffers& operator=(const lent_buffers&) = delete;
+  ~lent_buffers() {
+    if (!lent_ || use_->transport().forked()) return;
+    use_->give_up();
+    use_->transport().shared_buffers()->take_back(mine_->in, mine_->out);
+  }
+  void lend() noexcept { lent_ = true; }
+  void are_back() noexcept { lent_ = false; }
+
+ private:
+  transport::window_use* use_;
+  const offered_buffers* mine_;
+  bool lent_ = false;
+};
+
 }  // namespace detail
 
 /// Every rank combines its slice of everybody's buffers where they are, and writes it to all of them.
@@ -66,21 +87,24 @@ task<> reduce_directly(Use& use, layout source, layout dest, std::size_t bytes, 
   reachable_buffers all(p);
   all.in(r) = detail::one_piece(source, bytes);
   all.out(r) = root < 0 || root == r ? detail::one_piece(dest, bytes) : all.in(r);
-  for (int k = 1; k < p; ++k) {
+  for (int k = 1; k < p;) {
     const int from = use.other(k);
     const int there = use.current().home().world_rank(from);
     const offered_buffers theirs = detail::told_buffers(use, from);
-    for (;;) {
-      const std::uint32_t before = here.arrivals().load(std::memory_order_relaxed);
-      all.in(from) = known.of(there, theirs.in);
-      all.out(from) = known.of(there, theirs.out);
-      if (all.in(from) != nullptr && all.out(from) != nullptr) break;
-      co_await use.reach(here.arrivals(), before + 1, from);
+    const std::uint32_t before = here.arrivals().load(std::memory_order_relaxed);
+    all.in(from) = known.of(there, theirs.in);
+    all.out(from) = known.of(there, theirs.out);
+    if (all.in(from) != nullptr && all.out(from) != nullptr) {
+      ++k;
+      continue;
     }
+    co_await use.reach(here.arrivals(), before + 1, from);
+    k = 1;  // what came meanwhile may have taken away the memory of one that was there
   }
   const slices cut(reach.to - reach.from, p, op.element_bytes);
   // What is written is read next by another core, or not before much else has been.
   combine_everywhere(op, all, p, root, r, reach.from + cut.begin(r), cut.size(r), vectors_exceed_caches(bytes, p));
+  for (int k = 1; k < p; ++k) co_await use.stands_by(use.other(k));
   use.raise_second();
   for (int k = 1; k < p; ++k) co_await use.second_of(use.other(k));
 }
@@ -181,6 +205,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
   const std::size_t chunk = std::max(whole_elements(room, op.element_bytes), op.element_bytes);
   offered_buffers mine;
   bool offers = false;
+  detail::lent_buffers buffers(use, mine);
   if (!use.begun()) {
     if (may_offer_buffers(bytes, op)) {
       mine.in = detail::place_of_block(use, source, bytes);
@@ -196,6 +221,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
     } else if (!takes) {
       copy_in(source, 0, 0, std::min(chunk, bytes), use.mine());
     }
+    if (offers) buffers.lend();
     use.raise();
   }
   int offering = offers ? 1 : 0;
@@ -220,11 +246,13 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
       detail::finish_ends(op, dest, bytes, reach, p);
     }
     co_await reduce_directly(use, source, dest, bytes, reach, op, root);
+    buffers.are_back();
     use.end_step();
     use.finish();
     co_return reduced::finished;
   }
-  // Those who offered have given nothing yet: everybody begins again.
+  // Those who offered have given nothing yet, and nobody reaches for it: everybody begins again.
+  buffers.are_back();
   bool given = offering == 0;
   if (!given) use.end_step();
   if (for_one) {

@@ -267,10 +267,10 @@ inline void peer_connection::withdraw(request& r) {
   } else {
     if (const auto at = find(announced_, r.ticket); at != announced_.end() && at->second == &r) {
       announced_.erase(at);
-      give_cursor_back(r.ticket);
+      revoke(r.ticket);
     } else if (const auto asked = find(in_parts_, r.ticket); asked != in_parts_.end() && asked->second == &r) {
       in_parts_.erase(asked);
-      give_cursor_back(r.ticket);
+      revoke(r.ticket);
       stop_parts(r);
     }
     for (std::size_t i = head_; i < queue_.size(); ++i) {

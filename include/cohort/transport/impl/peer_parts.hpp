@@ -17,6 +17,8 @@ namespace cohort::transport {
 struct part_cursor {
   static constexpr unsigned position_bits = share_cursor::bits;
   static constexpr std::uint64_t rest = (std::uint64_t{1} << position_bits) - 1;  ///< the receiver has what was left
+  /// What is in the place of a message that its sender has given up: of one that never has this cursor.
+  [[nodiscard]] static constexpr std::uint64_t revoked(std::uint64_t ticket) noexcept { return word(ticket ^ 1, 0); }
 
   [[nodiscard]] static constexpr std::uint64_t word(std::uint64_t ticket, std::uint64_t position) noexcept {
     return ticket << position_bits | position;
@@ -46,6 +48,14 @@ inline bool peer_connection::take_cursor(const request& r) noexcept {
 
 inline void peer_connection::give_cursor_back(std::uint64_t ticket) noexcept {
   if ((ticket & shared_ticket) != 0) cursors_used_ &= ~(std::uint64_t{1} << part_cursor::number(ticket));
+}
+
+/// The memory of a send is about to be its owner's again. The receiver may be reading it: it finds out before it uses that.
+inline void peer_connection::revoke(std::uint64_t ticket) noexcept {
+  if ((ticket & shared_ticket) == 0) return;
+  stream_->outgoing_cursor(part_cursor::number(ticket))->taken_on.store(part_cursor::revoked(ticket));
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // before whatever the owner writes there
+  give_cursor_back(ticket);
 }
 
 /// It has been asked for.
@@ -116,6 +126,23 @@ inline void peer_connection::forget_dropped(std::uint64_t next) {
   std::erase_if(offered_, [next](const offered& o) {
     return o.comes_in_vain() && part_cursor::number(o.ticket) == part_cursor::number(next);
   });
+}
+
+/// Whether the sender of an offered message had given it up, and its memory may have been something else, when that was read.
+///
+/// Needs: the message has a cursor
+inline bool peer_connection::is_revoked(std::uint64_t ticket) const noexcept {
+  std::atomic_thread_fence(std::memory_order_acquire);  // behind what the kernel has read for this rank
+  const std::atomic<std::uint64_t>& cursor = stream_->incoming_cursor(part_cursor::number(ticket))->taken_on;
+  return !part_cursor::is_of(ticket, cursor.load(std::memory_order_acquire));
+}
+
+/// Nothing more comes of a message that its sender has given up. Its communicator has failed there: its receive ends with the
+/// word of that.
+inline void peer_connection::forget_revoked(std::size_t index) noexcept {
+  const auto at = offered_.begin() + static_cast<std::ptrdiff_t>(index);
+  if (at->receive != nullptr) --awaiting_;
+  offered_.erase(at);
 }
 
 /// Asks for an offered message; false if it has no cursor.
@@ -210,7 +237,12 @@ inline bool peer_connection::read_rest(std::size_t index) {
                                       std::memory_order_acq_rel)) {
     return false;
   }
-  if (!stream_->read_peer(from, into)) {
+  const bool read = stream_->read_peer(from, into);
+  if (is_revoked(o.ticket)) {
+    forget_revoked(index);
+    return true;
+  }
+  if (!read) {
     lose(error_of(boost::system::errc::io_error), "reading the rest of a message out of its sender's memory");
     return true;
   }

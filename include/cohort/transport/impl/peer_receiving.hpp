@@ -105,7 +105,7 @@ inline std::size_t peer_connection::read_piece_by_piece(const request& receive, 
         used = 0;
       }
     }
-    if (!stream_->read_peer(part, into.subspan(i, 1))) return i;
+    if (!stream_->read_peer(part, into.subspan(i, 1)) || is_revoked(receive.ticket)) return i;
     receive.piece_filled(receive, i, 0, into[i].data, into[i].bytes);
   }
   return into.size();
@@ -116,16 +116,27 @@ inline bool peer_connection::take_offered(request& receive, std::uint64_t ticket
   const auto at =
       std::find_if(offered_.begin(), offered_.end(), [ticket](const offered& o) { return o.ticket == ticket; });
   if (at == offered_.end()) return false;
+  if ((ticket & shared_ticket) == 0) {
+    // Nothing would tell that the sender has given it up meanwhile.
+    offered_.erase(at);
+    return false;
+  }
   // The receive may have more room than the message needs, never less: that was checked.
   const places into = range_of({receive.pieces, receive.piece_count}, 0, at->header.bytes);
-  if (receive.piece_filled == nullptr) {
-    // Of several in one reading, what is between two counts as well, as it does of those that are asked for.
-    const auto before = reading_ && follows_whole_ ? last_whole_ : std::chrono::steady_clock::now();
-    if (!stream_->read_peer(at->where, into)) return false;
+  // Of several in one reading, what is between two counts as well, as it does of those that are asked for.
+  const auto before = reading_ && follows_whole_ ? last_whole_ : std::chrono::steady_clock::now();
+  const bool in_one_go = receive.piece_filled == nullptr;
+  const std::size_t used = in_one_go ? 0 : read_piece_by_piece(receive, at->where, into);
+  const bool whole = in_one_go ? stream_->read_peer(at->where, into) : used == into.size();
+  if (is_revoked(ticket)) {
+    forget_revoked(static_cast<std::size_t>(at - offered_.begin()));
+    return true;
+  }
+  if (whole && in_one_go) {
     last_whole_ = std::chrono::steady_clock::now();
     follows_whole_ = true;
     if (at->header.bytes > 0) copies_.took(copying::single_copy, at->header.bytes, last_whole_ - before);
-  } else if (const std::size_t used = read_piece_by_piece(receive, at->where, into); used < into.size()) {
+  } else if (!whole) {
     if (used == 0) return false;
     // What has been used cannot come again.
     lose(error_of(boost::system::errc::io_error), "reading the rest of a message out of its sender's memory");

@@ -92,7 +92,12 @@ inline bool peer_connection::read_share() {
     if (next.bytes == 0) continue;
     const places from = range_of(o.where, next.first, next.bytes);
     const places into = range_of({o.receive->pieces, o.receive->piece_count}, next.first, next.bytes);
-    if (!stream_->read_peer(from, into)) {
+    const bool read = stream_->read_peer(from, into);
+    if (is_revoked(o.ticket)) {
+      forget_revoked(i);
+      return true;
+    }
+    if (!read) {
       lose(error_of(boost::system::errc::io_error), "reading a share of a message out of its sender's memory");
       return true;
     }
@@ -122,7 +127,13 @@ inline bool peer_connection::end_shares() {
     if (put == put_shares::refused) {
       // What the sender had taken on is nowhere: this end reads everything again.
       senders_may_write_ = false;
-      if (!stream_->read_peer(o.where, range_of({o.receive->pieces, o.receive->piece_count}, 0, o.header.bytes))) {
+      const places into = range_of({o.receive->pieces, o.receive->piece_count}, 0, o.header.bytes);
+      const bool read = stream_->read_peer(o.where, into);
+      if (is_revoked(o.ticket)) {
+        forget_revoked(i);
+        return true;
+      }
+      if (!read) {
         lose(error_of(boost::system::errc::io_error), "reading a message out of its sender's memory");
         return true;
       }
@@ -140,7 +151,8 @@ inline bool peer_connection::shares_have_come() const noexcept {
 }
 
 /// The memory of a receive is about to be its owner's again: nobody may write to it after this. A sender that has taken a
-/// share on is in the middle of copying it: it is waited for, unless it is no more.
+/// share on is in the middle of copying it: it is waited for, unless it is no more, or says nothing for as long as a rank may
+/// that is not given up. One that was stopped there, and goes on after that, still copies this share.
 inline void peer_connection::stop_sharing(const offered& o) noexcept {
   byte_stream::cursor& cursor = *stream_->incoming_cursor(part_cursor::number(o.ticket));
   std::uint64_t known = cursor.taken_on.load(std::memory_order_acquire);
@@ -150,10 +162,11 @@ inline void peer_connection::stop_sharing(const offered& o) noexcept {
                                                   std::memory_order_acq_rel));
   const std::uint64_t all_put = part_cursor::word(o.ticket, share_cursor(o.header.bytes).of_sender(known));
   constexpr unsigned looks = 256;
+  const auto until = std::chrono::steady_clock::now() + longest_silence_;
   for (unsigned look = 1;; ++look) {
     const std::uint64_t put = cursor.put.load(std::memory_order_acquire);
     if (put == all_put || put == part_cursor::word(o.ticket, part_cursor::rest)) return;
-    if (look % looks == 0 && stream_->peer_is_gone()) return;
+    if (look % looks == 0 && (stream_->peer_is_gone() || std::chrono::steady_clock::now() >= until)) return;
     ::sched_yield();
   }
 }

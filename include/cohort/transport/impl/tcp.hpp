@@ -369,6 +369,7 @@ inline bool tcp_transport::is_gone(int rank_of_peer) const {
 inline void tcp_transport::check_departed(int rank_of_peer) {
   if (peer& p = peer_of(rank_of_peer); p.left && neighbours_) {
     read_mail();
+    schedule_turn();  // on a caller's io_context: a bell that was among it rings for others too
     if (p.memory != nullptr && p.state == link::open && p.memory->has_data()) (void)links_.move();
   }
   if (!is_gone(rank_of_peer)) return;

@@ -15,7 +15,8 @@ inline bool tcp_transport::progress() {
   const auto look_at_memory = [this] {
     const bool reached = waits_.look(*this);
     const bool moved = !links_.empty() && links_.move();
-    if (moved && !own_io_ && links_.any_shares()) schedule_turn();
+    // One handler takes all bells at once, and one turn not all that they were for: of the rest nothing tells again.
+    if (moved && !own_io_ && links_.any_ready()) schedule_turn();
     return moved || reached;
   };
   bool moved = look_at_memory();

@@ -79,8 +79,8 @@ class flag_waits {
   }
   void end(flag_wait& w, engine& e) {
     remove(w);
-    w.set.pending = 0;
-    if (w.set.waiter) e.resume_later(std::exchange(w.set.waiter, nullptr));
+    // Where it has failed, it is to be resumed already.
+    if (std::exchange(w.set.pending, 0) != 0 && w.set.waiter) e.resume_later(w.set.waiter);
   }
 
  private:

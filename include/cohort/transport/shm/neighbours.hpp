@@ -168,7 +168,8 @@ class neighbours {
     while (std::optional<received_letter> got = mail_.receive()) {
       any = true;
       arrivals_.fetch_add(1, std::memory_order_relaxed);
-      if (got->text.kind != letter_kind::bell && valid(got->text.from)) held_.push_back(std::move(*got));
+      if (got->text.kind == letter_kind::bell || !valid(got->text.from)) continue;
+      if (got->text.kind != letter_kind::buffer_gone || !drop_buffer(got->text)) held_.push_back(std::move(*got));
     }
     return any;
   }
@@ -235,6 +236,12 @@ class neighbours {
     bool here = false;
   };
 
+  /// A buffer is gone that nobody has asked for here: its letter holds all of its memory. False: there is none.
+  bool drop_buffer(const letter& gone) noexcept {
+    return held_.remove_if([&gone](const received_letter& l) {
+      return l.text.kind == letter_kind::buffer && l.text.from == gone.from && l.text.number == gone.number;
+    }) > 0;
+  }
   [[nodiscard]] bool valid(int r) const noexcept {
     return r >= 0 && r < static_cast<int>(others_.size()) && r != rank_ && others_[static_cast<std::size_t>(r)].here;
   }

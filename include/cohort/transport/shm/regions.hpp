@@ -77,6 +77,21 @@ class regions {
                 mine_.end());
     for (const int r : to) here_->send(r, letter_kind::buffer_gone, 0, number);
   }
+  /// An operation has ended with an error while others reached these places: what they still do there is done to pages that
+  /// are not this rank's any more. Pages of which a place has only a part stay, as what else is on them is not the
+  /// operation's. What was registered there is so no more.
+  void take_back(const region_place& in, const region_place& out) noexcept {
+    for (const region_place& place : {in, out}) {
+      const auto owner =
+          std::find_if(mine_.begin(), mine_.end(), [&](const own& o) { return o.number == place.number; });
+      if (owner == mine_.end()) continue;
+      const auto begin = reinterpret_cast<std::uintptr_t>(owner->data) + place.offset;
+      const std::uintptr_t first = shared_segment::rounded(begin);
+      const std::uintptr_t end = (begin + place.length) / shared_segment::page * shared_segment::page;
+      if (first < end) shared_segment::make_private(reinterpret_cast<std::byte*>(first), end - first);
+    }
+    std::erase_if(mine_, [&](const own& o) { return o.number == in.number || o.number == out.number; });
+  }
 
   /// How much of this memory lies in a registered buffer of this rank: all, but for less than a page at either end.
   [[nodiscard]] region_place find(const void* data, std::size_t bytes) const noexcept {
@@ -119,7 +134,12 @@ class regions {
 
   [[nodiscard]] std::uint64_t offer(const shared_segment& memory, const std::vector<int>& to) {
     const std::uint64_t number = ++last_;
-    for (const int r : to) here_->send(r, letter_kind::buffer, 0, number, memory);
+    try {
+      for (const int r : to) here_->send(r, letter_kind::buffer, 0, number, memory);
+    } catch (...) {
+      remove(number, to);  // some have it
+      throw;
+    }
     return number;
   }
   void take_letters() {

@@ -10,10 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -108,6 +111,19 @@ class shared_segment {
     data_ = nullptr;
     bytes_ = 0;
     return true;
+  }
+  /// Puts memory of this process's own, which nobody else sees, in the place of pages of a segment, with what they hold.
+  /// Where there is none left, they stay what they are.
+  static void make_private(std::byte* where, std::size_t bytes) noexcept {
+    constexpr std::size_t step = std::size_t{1} << 20;
+    const std::unique_ptr<std::byte[]> kept(new (std::nothrow) std::byte[std::min(step, bytes)]);
+    for (std::size_t done = 0; kept && done < bytes; done += step) {
+      const std::size_t n = std::min(step, bytes - done);
+      std::memcpy(kept.get(), where + done, n);
+      constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+      if (::mmap(where + done, n, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) return;
+      std::memcpy(where + done, kept.get(), n);
+    }
   }
   /// The mapping needs its descriptor no longer.
   void close_descriptor() noexcept { fd_ = owned_fd{}; }

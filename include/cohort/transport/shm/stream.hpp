@@ -71,12 +71,10 @@ class shm_stream final : public byte_stream {
   }
   [[nodiscard]] bool same_host() const noexcept override { return true; }
   bool read_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
-    if (may_read_) may_read_ = copy_between(::process_vm_readv, into, from);
-    return may_read_;
+    return may_read_ && note(copy_between(::process_vm_readv, into, from), may_read_);
   }
   bool write_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
-    if (may_write_) may_write_ = copy_between(::process_vm_writev, from, into);
-    return may_write_;
+    return may_write_ && note(copy_between(::process_vm_writev, from, into), may_write_);
   }
   [[nodiscard]] bool peer_is_gone() const noexcept override {
     // Of an address that nothing is at: a process that lives says so.
@@ -103,7 +101,10 @@ class shm_stream final : public byte_stream {
           ++t;
           used = 0;
         }
-        if (t == there.size()) return false;
+        if (t == there.size()) {
+          errno = EFAULT;
+          return false;
+        }
         const std::size_t part = std::min({p.bytes - done, there[t].bytes - used, step});
         const iovec local{p.data + done, part};
         const iovec remote{there[t].data + used, part};
@@ -114,6 +115,11 @@ class shm_stream final : public byte_stream {
       }
     }
     return true;
+  }
+  /// What the kernel has not let this process do once it never will, unless it was only that nothing was there.
+  static bool note(bool copied, bool& may) noexcept {
+    if (!copied && errno != EFAULT) may = false;
+    return copied;
   }
   bool open_out(boost::system::error_code& failure) {
     try {

@@ -41,6 +41,8 @@ struct window_head {
   alignas(128) shared_word second{0};  ///< steps whose second half the owner has done
   alignas(128) shared_word done{0};    ///< steps that the owner has finished reading
   alignas(128) shared_word status{0};  ///< 1: it sees everybody's part; 2: it does not
+  /// 1: it has ended an operation in which the others reach its buffers before they had.
+  alignas(128) shared_word given_up{0};
 };
 
 static_assert(std::has_single_bit(window_head::ahead(2)) && std::has_single_bit(window_head::most_ahead));

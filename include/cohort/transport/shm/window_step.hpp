@@ -146,6 +146,18 @@ class window_step {
     writes_slot_ = true;
     must_be_done_ = window_->steps - 1;
   }
+  /// This rank ends an operation before those have that reach its buffers, which may be something else behind this.
+  void give_up() noexcept {
+    window_->head(window_->rank()).given_up.store(1, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  /// Rank k has, at the latest while this rank read what it has read until now; then a word that it never raises so far.
+  [[nodiscard]] awaited given_up_by(int k) const noexcept {
+    constexpr std::uint32_t never = 2;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const shared_word& word = window_->head(k).given_up;
+    return {word.load(std::memory_order_acquire) == 0 ? nullptr : &word, never};
+  }
   /// The line that the next operation will write first was last read by others.
   void fetch_next() const noexcept { detail::fetch_line_to_write(&entry(window_->rank(), number_ + 1)); }
   /// Something was written that others may wait for.
