@@ -269,7 +269,8 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
   }
   void release() noexcept {
     if (!handle_) return;
-    detach();
+    // Nobody is taken back here: an awaiter that goes before it was resumed does that itself, and where a coroutine stood
+    // that was resumed, there may stand another.
     // Whoever waits for this rank must not wait for ever.
     if (!handle_.done()) handle_.promise().engine().abandon(handle_.promise().record());
     std::exchange(handle_, nullptr).destroy();

@@ -33,6 +33,8 @@ struct request;
 struct transfer_set {
   cohort::call* owner = nullptr;
   std::size_t pending = 0;
+  /// Until it has gone on, so also while it is among those that the engine is about to resume: who drops the operation
+  /// takes it back from there.
   std::coroutine_handle<> waiter{};
   bool failed = false;
   request* requests = nullptr;

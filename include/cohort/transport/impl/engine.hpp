@@ -158,7 +158,7 @@ COHORT_DECL void engine::complete(request& r) {
   r.complete = true;
   r.place = nullptr;
   transfer_set& set = *r.owner;
-  if (--set.pending == 0 && set.waiter) resume_later(std::exchange(set.waiter, nullptr));
+  if (--set.pending == 0 && set.waiter) resume_later(set.waiter);
 }
 
 COHORT_DECL bool engine::attend_if_asked() { return attention_.exchange(false, std::memory_order_acquire) && attend(); }
@@ -282,7 +282,7 @@ COHORT_DECL void engine::fail(group& g, const std::shared_ptr<const fault>& f) {
       if (!r.complete) withdraw(r);
     }
     set->pending = 0;
-    if (set->waiter) resume_later(std::exchange(set->waiter, nullptr));
+    if (set->waiter) resume_later(set->waiter);
   }
 }
 

@@ -79,8 +79,7 @@ class flag_waits {
   }
   void end(flag_wait& w, engine& e) {
     remove(w);
-    w.set.pending = 0;
-    if (w.set.waiter) e.resume_later(std::exchange(w.set.waiter, nullptr));
+    if (std::exchange(w.set.pending, 0) != 0) e.resume_later(w.set.waiter);
   }
 
  private:
