@@ -206,8 +206,9 @@ class exchange_calls {
           read_counts(calls(), kind, "send_counts", send_counts, sizeof(T));
       collective::detail::short_vector<std::size_t> offsets;
       static_cast<void>(cut_by_counts(calls(), kind, "in", "send_counts", from.data(), from.size(), sent, offsets));
-      ticket t =
-          calls().enter(calls().sign(kind, calls().choose(kind, 0), element_type_id<T>, 0), options_of(options...));
+      ticket t = calls().enter(
+          calls().sign(kind, calls().choose(kind, 0), element_type_id<T>, transport::signature::negotiated),
+          options_of(options...));
       return collective::all_to_all_negotiated<transport_type, T>(std::move(t), from.data(), std::move(sent));
     });
   }

@@ -94,8 +94,8 @@ class gather_calls {
       const auto from = view(in);
       calls().require_open(kind);
       calls().check_null(kind, "in", from.data(), from.size());
-      return collective::all_gather_negotiated<transport_type, T>(enter<T>(kind, 0, 0, -1, options_of(options...)),
-                                                                  from.data(), from.size());
+      return collective::all_gather_negotiated<transport_type, T>(
+          enter<T>(kind, transport::signature::negotiated, 0, -1, options_of(options...)), from.data(), from.size());
     });
   }
 
@@ -187,7 +187,8 @@ class gather_calls {
       calls().check_root(kind, to_rank);
       calls().check_null(kind, "in", from.data(), from.size());
       return collective::gather_negotiated<transport_type, T>(
-          enter<T>(kind, 0, 0, to_rank.rank, options_of(options...)), from.data(), from.size());
+          enter<T>(kind, transport::signature::negotiated, 0, to_rank.rank, options_of(options...)), from.data(),
+          from.size());
     });
   }
 
@@ -289,7 +290,8 @@ class gather_calls {
         static_cast<void>(cut_by_counts(calls(), kind, "in", "counts", from.data(), from.size(), all, offsets));
       }
       return collective::scatter_negotiated<transport_type, T>(
-          enter<T>(kind, 0, 0, from_rank.rank, options_of(options...)), from.data(), std::move(all));
+          enter<T>(kind, transport::signature::negotiated, 0, from_rank.rank, options_of(options...)), from.data(),
+          std::move(all));
     });
   }
 
