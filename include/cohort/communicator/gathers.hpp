@@ -68,6 +68,7 @@ class gather_calls {
       const auto from = view(in);
       const auto to = view(out);
       calls().require_open(kind);
+      calls().check_null(kind, "in", from.data(), from.size());
       const collective::detail::short_vector<std::uint64_t> all =
           read_counts(calls(), kind, "counts", counts, sizeof(T));
       calls().check_count(kind, "in", from.size(),
@@ -239,6 +240,7 @@ class gather_calls {
       calls().check_root(kind, from_rank);
       if (calls().rank() == from_rank.rank) {
         calls().check_count(kind, "in", from.size(), static_cast<std::size_t>(calls().size()), "one for each rank");
+        calls().check_null(kind, "in", from.data(), from.size());
       }
       return collective::scatter_value<transport_type, T>(
           enter<T>(kind, 1, sizeof(T), from_rank.rank, options_of(options...)), from.data());
