@@ -116,7 +116,8 @@ class [[nodiscard]] mesh {
   /// The mesh of some of the axes, in the order in which they are named: the ranks that differ from this one along
   /// those only. Every rank of the mesh calls it, with the same names.
   ///
-  /// Errors: invalid_argument listing the axes there are; those of subgroup
+  /// Needs:  each axis once
+  /// Errors: invalid_argument listing the axes there are, or naming one that is named twice; those of subgroup
   /// Cost:   one subgroup for all ranks of the new mesh, and one for each of its axes
   template <std::convertible_to<std::string_view>... Names>
   [[nodiscard]] task<mesh> submesh(const Names&... names) const {
@@ -160,7 +161,11 @@ class [[nodiscard]] mesh {
     std::vector<std::size_t> chosen;
     std::vector<axis> axes;
     for (const std::string& n : names) {
-      chosen.push_back(index_of(n));
+      const std::size_t i = index_of(n);
+      if (std::find(chosen.begin(), chosen.end(), i) != chosen.end()) {
+        detail::refuse_mesh("the axis '" + n + "' is named twice: expected each axis of the submesh once");
+      }
+      chosen.push_back(i);
       axes.push_back(axes_[chosen.back()]);
     }
     detail::check_axes(axes, static_cast<int>(ranks_along(chosen).size()), whole_.name());

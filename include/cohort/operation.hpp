@@ -95,6 +95,13 @@ class operation_promise_base : public pooled_frame {
   }
 
  protected:
+  /// Of what lies in the frame.
+  template <class... Kept>
+  static consteval void check_alignment() noexcept {
+    static_assert(((alignof(Kept) <= frame_pool::most_aligned) && ...),
+                  "cohort: a value is kept by its operation, in memory that is aligned to 64 bytes: pass elements of a "
+                  "type that needs more in a buffer");
+  }
   void conclude() noexcept {
     blame_user_function();
     call_.finish();
@@ -118,7 +125,9 @@ template <class T>
 class operation_promise final : public operation_promise_base {
  public:
   template <class... Rest>
-  explicit operation_promise(ticket& t, Rest&...) : operation_promise_base(t) {}
+  explicit operation_promise(ticket& t, Rest&...) : operation_promise_base(t) {
+    check_alignment<T, Rest...>();
+  }
   operation<T> get_return_object() noexcept;
   template <class U = T>
   void return_value(U&& value) {
@@ -137,7 +146,9 @@ template <>
 class operation_promise<void> final : public operation_promise_base {
  public:
   template <class... Rest>
-  explicit operation_promise(ticket& t, Rest&...) : operation_promise_base(t) {}
+  explicit operation_promise(ticket& t, Rest&...) : operation_promise_base(t) {
+    check_alignment<Rest...>();
+  }
   operation<void> get_return_object() noexcept;
   void return_void() const noexcept {}
   void take() const { rethrow(); }
@@ -269,7 +280,8 @@ class [[nodiscard("an operation that is dropped in flight aborts its communicato
   }
   void release() noexcept {
     if (!handle_) return;
-    detach();
+    // Nobody is taken back here: an awaiter that goes before it was resumed does that itself, and where a coroutine stood
+    // that was resumed, there may stand another.
     // Whoever waits for this rank must not wait for ever.
     if (!handle_.done()) handle_.promise().engine().abandon(handle_.promise().record());
     std::exchange(handle_, nullptr).destroy();

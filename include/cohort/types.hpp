@@ -6,6 +6,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <ratio>
 #include <stop_token>
 #include <string>
 #include <type_traits>
@@ -101,12 +102,23 @@ struct received {
   friend constexpr bool operator==(const received&, const received&) = default;
 };
 
-/// Per-call option: fail with `errc::timed_out` when the operation has not completed after this long.
+/// Per-call option: fail with `errc::timed_out` when the operation has not completed after this long. A duration too long
+/// for the clock means never.
 struct timeout {
   std::chrono::nanoseconds after;
   template <class Rep, class Period>
-  constexpr explicit timeout(std::chrono::duration<Rep, Period> d) noexcept
-      : after(std::chrono::duration_cast<std::chrono::nanoseconds>(d)) {}
+  constexpr explicit timeout(std::chrono::duration<Rep, Period> d) noexcept : after(at_most_the_longest(d)) {}
+
+ private:
+  template <class Rep, class Period>
+  [[nodiscard]] static constexpr std::chrono::nanoseconds at_most_the_longest(
+      std::chrono::duration<Rep, Period> d) noexcept {
+    using std::chrono::nanoseconds;
+    using any_length = std::chrono::duration<double, std::nano>;
+    if (any_length(d) >= any_length(nanoseconds::max())) return nanoseconds::max();
+    if (any_length(d) <= any_length(nanoseconds::min())) return nanoseconds::min();
+    return std::chrono::duration_cast<nanoseconds>(d);
+  }
 };
 
 /// Per-call option: a request to stop cancels the operation, which aborts its communicator.

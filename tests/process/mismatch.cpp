@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Ranks that do not call the same thing, as processes: what tests/unit/mismatch.cpp shows in one process holds over
 // TCP, where the ranks know of each other's calls by messages and heartbeats alone. One world for each disagreement.
+#include "../support/errors.hpp"
 #include "../support/every_call.hpp"
 #include "fault_support.hpp"
 
@@ -206,4 +207,44 @@ TEST_CASE("mismatch: a rank that waits for nothing is told at one of its next ca
       for (const auto& r : results) CHECK(r.ok());
     }
   }
+}
+
+// Those with counts may meet in memory, those without exchange messages first: nobody may wait for the other.
+TEST_CASE("mismatch over tcp: counts at the receivers on one rank, and none on another") {
+  std::vector<disagreement> all;
+  const auto ones = [](world_type& w) { return std::vector<std::size_t>(static_cast<std::size_t>(w.size()), 1); };
+  const auto many = [](world_type& w) { return std::vector<double>(static_cast<std::size_t>(w.size()), 0.25); };
+  const auto gathers = [=](world_type& w) -> task<std::optional<error>> {
+    std::vector<double> in{0.25};
+    std::vector<double> out = many(w);
+    auto ended = harness::error_after(w.gather_v(in, out, ones(w), root{0}));
+    std::optional<error> e = co_await ended;
+    if (e) co_return e;
+    auto next = harness::error_after(w.barrier());
+    co_return co_await next;
+  };
+  const auto gathers_any = [](world_type& w) -> task<std::optional<error>> {
+    std::vector<double> in{0.25};
+    auto ended = harness::error_after(w.gather_v(in, root{0}));
+    std::optional<error> e = co_await ended;
+    if (e) co_return e;
+    auto next = harness::error_after(w.barrier());
+    co_return co_await next;
+  };
+  const auto exchanges = [=](world_type& w) -> task<std::optional<error>> {
+    std::vector<double> in = many(w);
+    std::vector<double> out = many(w);
+    auto ended = harness::error_after(w.all_to_all_v(in, ones(w), out, ones(w)));
+    co_return co_await ended;
+  };
+  const auto exchanges_any = [=](world_type& w) -> task<std::optional<error>> {
+    std::vector<double> in = many(w);
+    auto ended = harness::error_after(w.all_to_all_v(in, ones(w)));
+    co_return co_await ended;
+  };
+  for (int odd = 0; odd < process_count; ++odd) {
+    all.push_back({"gather_v", odd, gathers, gathers_any, {"no counts at the receivers", "either all ranks call"}});
+    all.push_back({"all_to_all_v", odd, exchanges, exchanges_any, {"no counts at the receivers", "either all ranks"}});
+  }
+  check(all);
 }

@@ -99,6 +99,8 @@ TEST_CASE("mesh: what is refused says what is wrong, and the world goes on") {
       said = wrong.what();
     }
     CHECK(contains(said, "coordinate 3 along 'tensor': expected 0..2"));
+    auto twice = text_after(m.submesh("data", "data"));
+    CHECK(contains(co_await twice, "the axis 'data' is named twice"));
     CHECK(co_await world.all_reduce(1, sum{}) == 6);
   };
   run_local(6, body);

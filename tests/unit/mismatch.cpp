@@ -201,6 +201,54 @@ TEST_CASE("mismatch: element types of one size") {
               [&](local_world& w) { return w.reduce(u, max{}, root{1}); }, {"float32", "uint32"});
 }
 
+TEST_CASE("mismatch: counts at the receivers on one rank, and none on another") {
+  const std::string mending = "either all ranks call the form with counts at the receivers, or none does";
+  const std::string none = "no counts at the receivers";
+  const auto ones = [](local_world& w) { return std::vector<std::size_t>(static_cast<std::size_t>(w.size()), 1); };
+  const auto many = [](local_world& w) { return std::vector<double>(static_cast<std::size_t>(w.size()), 0.25); };
+  const auto gathers = [&](local_world& w) -> task<> {
+    std::vector<double> in{0.25};
+    std::vector<double> out = many(w);
+    co_await w.gather_v(in, out, ones(w), root{0});
+  };
+  const auto gathers_any = [&](local_world& w) -> task<> {
+    std::vector<double> in{0.25};
+    static_cast<void>(co_await w.gather_v(in, root{0}));
+  };
+  check_calls(gathers, gathers_any, {mending, none, "gather_v(float64, root 0)"});
+  const auto gives = [&](local_world& w) -> task<> {
+    std::vector<double> in = many(w);
+    std::vector<double> out(1);
+    co_await w.scatter_v(in, ones(w), out, root{0});
+  };
+  const auto gives_any = [&](local_world& w) -> task<> {
+    std::vector<double> in = many(w);
+    static_cast<void>(co_await w.scatter_v(in, ones(w), root{0}));
+  };
+  check_calls(gives, gives_any, {mending, none, "scatter_v(float64, root 0)"});
+  const auto exchanges = [&](local_world& w) -> task<> {
+    std::vector<double> in = many(w);
+    std::vector<double> out = many(w);
+    co_await w.all_to_all_v(in, ones(w), out, ones(w));
+  };
+  const auto exchanges_any = [&](local_world& w) -> task<> {
+    std::vector<double> in = many(w);
+    static_cast<void>(co_await w.all_to_all_v(in, ones(w)));
+  };
+  check_calls(exchanges, exchanges_any, {mending, none, "all_to_all_v(float64)"});
+  const auto nothing_of_all = [&](local_world& w) -> task<> {
+    std::vector<double> none_here;
+    std::vector<double> none_there;
+    const std::vector<std::size_t> zeros(static_cast<std::size_t>(w.size()), 0);
+    co_await w.all_gather_v(none_here, none_there, zeros);
+  };
+  const auto anything_of_all = [&](local_world& w) -> task<> {
+    std::vector<double> one{0.25};
+    static_cast<void>(co_await w.all_gather_v(one));
+  };
+  check_calls(nothing_of_all, anything_of_all, {mending, none, "all_gather_v(float64)"});
+}
+
 TEST_CASE("mismatch: functors") {
   std::vector<float> f(9);
   const auto mine = [](float a, float b) { return a + b; };

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <tuple>
@@ -102,6 +103,27 @@ TEST_CASE("objects: more than the receiver takes") {
     CHECK(contains(co_await got, "cannot make room"));
   };
   run_local(2, body);
+}
+
+TEST_CASE("objects: more than one rank takes of what all get") {
+  const auto body = [](world_type world) -> task<> {
+    codec_limits limits;
+    if (world.rank() == 1) limits.bytes = 100;
+    std::optional<error> e;
+    try {
+      static_cast<void>(co_await world.broadcast_object(std::string(1000, 'x'), root{0}, limits));
+      co_await world.barrier();
+    } catch (const error& failure) {
+      e.emplace(failure);
+    }
+    REQUIRE(e.has_value());
+    CHECK(e->condition() == errc::limit_exceeded);
+    CHECK(e->rank() == world.rank());
+    CHECK(e->peer() == 1);
+    if (world.rank() == 1) CHECK(e->operation() == "broadcast_objects");
+    CHECK(contains(e->what(), "codec_limits::bytes of rank 1 allows 100: give the call larger limits, on every rank"));
+  };
+  run_local(3, body);
 }
 
 TEST_CASE("objects: bytes and objects are not confused") {

@@ -10,6 +10,8 @@
 
 #include <chrono>
 #include <coroutine>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
@@ -162,6 +164,17 @@ TEST_CASE("an operation dropped in flight aborts its communicator on every rank"
     }
   };
   run_local(3, rank_main);
+}
+
+TEST_CASE("frames are aligned for every element that an operation keeps as a value") {
+  std::vector<void*> blocks;
+  for (std::size_t bytes = 1; bytes < 6000; bytes += 97) blocks.push_back(detail::frame_pool::allocate(bytes));
+  std::size_t bytes = 1;
+  for (void* const block : blocks) {
+    CHECK(reinterpret_cast<std::uintptr_t>(block) % detail::frame_pool::most_aligned == 0);
+    detail::frame_pool::release(block, bytes);
+    bytes += 97;
+  }
 }
 
 TEST_CASE("a completed operation may be dropped") {

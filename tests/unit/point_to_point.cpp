@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <thread>
@@ -131,6 +132,39 @@ TEST_CASE("point to point: a probe of a rank that has left is told so") {
     REQUIRE(e.has_value());
     CHECK(e->condition() == errc::peer_lost);
     CHECK(contains(e->what(), "rank 1 has left the world"));
+  };
+  run_local(2, body);
+}
+
+TEST_CASE("point to point: an exchange of two element types, each as at its other end") {
+  const auto body = [](world_type world) -> task<> {
+    const int other = 1 - world.rank();
+    std::vector<int> whole{world.rank() + 10};
+    std::vector<float> parts{static_cast<float>(world.rank()) + 0.5F};
+    if (world.rank() == 0) {
+      co_await world.exchange(whole, to{other}, parts, from{other}, timeout{5s});
+      CHECK(parts.front() == 1.5F);
+    } else {
+      co_await world.exchange(parts, to{other}, whole, from{other}, timeout{5s});
+      CHECK(whole.front() == 10);
+    }
+    co_await world.barrier();
+  };
+  run_local(2, body);
+}
+
+TEST_CASE("point to point: an exchange whose message has other elements than it receives") {
+  const auto body = [](world_type world) -> task<> {
+    const int other = 1 - world.rank();
+    const std::vector<std::int32_t> out{3};
+    std::vector<float> in{0.25F};
+    auto attempt = error_after(world.exchange(out, to{other}, in, from{other}, timeout{5s}));
+    const auto e = co_await attempt;
+    REQUIRE(e.has_value());
+    CHECK(e->condition() == errc::mismatch);
+    CHECK(contains(e->what(), "sent elements of int32"));
+    CHECK(contains(e->what(), "receives float32"));
+    CHECK(in.front() == 0.25F);
   };
   run_local(2, body);
 }

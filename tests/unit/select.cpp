@@ -2,7 +2,10 @@
 // The choice of algorithms: the defaults, overrides and what is said of wrong ones.
 #include <doctest/doctest.h>
 
+#include <cohort/collective/negotiate.hpp>
 #include <cohort/collective/select.hpp>
+#include <cohort/collective/window.hpp>
+#include <cohort/run_local.hpp>
 
 #include <random>
 #include <set>
@@ -329,4 +332,32 @@ TEST_CASE("pipelines are cut so that segments grow with the vector and never fal
   CHECK(pipeline_segments(algorithm::chain, std::size_t{1} << 62, 1 << 21) == 1 << 20);
   CHECK(exchange_window(32768) == 32);
   CHECK(exchange_window(32769) == 4);
+}
+
+TEST_CASE("what comes to its messages later than at its call takes no collective of the backend's own") {
+  // Those begin in the order of the calls, before their operations have suspended.
+  std::vector<selection_row> rows;
+  for (const selection_row& row : default_selection) {
+    selection_row native = row;
+    native.algorithm = algorithm::native;
+    rows.push_back(native);
+    rows.push_back(row);
+  }
+  const auto body = [&rows](cohort::communicator<cohort::inproc> world) -> cohort::task<> {
+    world.algorithms() = selection_table{rows, true};
+    for (const operation_kind kind : {operation_kind::all_gather_v, operation_kind::all_to_all_v,
+                                      operation_kind::all_gather, operation_kind::all_reduce, operation_kind::scan}) {
+      CAPTURE(std::string(cohort::name(kind)));
+      CHECK(world.algorithms().choose(kind, 0, world.size(), true) == algorithm::native);
+      cohort::transport::signature s;
+      s.kind = kind;
+      s.algorithm = algorithm::shared_memory;
+      const cohort::call c(world.calls().state(), -1, s, {});
+      CHECK(without_turn(c) != algorithm::native);
+      CHECK(without_window(c, 100000, true) != algorithm::native);
+      CHECK(without_window(c, 100000, false) != algorithm::native);
+    }
+    co_return;
+  };
+  cohort::run_local(2, body);
 }

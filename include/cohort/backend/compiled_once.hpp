@@ -75,7 +75,8 @@ using offset_list = collective::detail::short_vector<std::size_t>;
   How operation<std::optional<received>> messages::look<Transport, std::optional<received>>(cohort::detail::ticket,    \
                                                                                             messages::end, bool);      \
   How task<received> messages::receive_within<Transport>(call&, messages::end);                                        \
-  How operation<received> messages::exchange<Transport>(cohort::detail::ticket, messages::end, messages::end);         \
+  How operation<received> messages::exchange<Transport>(cohort::detail::ticket, messages::end, messages::end,          \
+                                                        std::uint16_t);                                                \
   How task<> collective::compare_lists<Transport>(call&, const group&, std::vector<std::int32_t>);                     \
   How task<std::shared_ptr<group>> collective::split_by<Transport>(call&, int, int, std::string);                      \
   How task<std::shared_ptr<group>> collective::copy_of<Transport>(call&, std::string);

@@ -25,8 +25,8 @@ namespace cohort::collective {
 
 [[nodiscard]] layout counts_layout(detail::short_vector<std::uint64_t>& counts);
 
-/// What carries the blocks once the counts are known. Never the window: operations use it in the order of their calls,
-/// and this one comes to it later than at its call.
+/// What carries the blocks once the counts are known. Neither the window nor a collective of the backend's own: operations
+/// use them in the order of their calls, and this one comes to them later than at its call.
 [[nodiscard]] algorithm without_turn(const call& c);
 
 /// Every rank gets the blocks of all.

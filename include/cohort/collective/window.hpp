@@ -15,7 +15,8 @@
 
 namespace cohort::collective {
 
-/// The algorithm by messages for a call that was to be carried out in a window which could not be opened.
+/// The algorithm by messages for a call that was to be carried out in a window which could not be opened. No collective of
+/// the backend's own: those begin in the order of the calls, and this one has waited since its call.
 [[nodiscard]] algorithm without_window(const call& c, std::size_t bytes, bool commutative);
 
 /// Combines the vectors of all ranks into `dest`, which may be `source`; only on `root` unless that is -1.

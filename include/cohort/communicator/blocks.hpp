@@ -112,6 +112,7 @@ template <class T, class Front>
     offsets.push_back(c.elements * sizeof(T));
   }
   f.check_count(kind, buffer, size, c.elements, [&] { return std::string{"the sum of "} + what; });
+  f.check_null(kind, buffer, data, size);
   c.even = false;
   c.whole = {collective::bytes_of(data), c.elements * sizeof(T)};
   c.where = collective::layout::by_offsets(collective::bytes_of(data), offsets.data(), f.size());

@@ -148,6 +148,10 @@ class exchange_calls {
       const cut from = cut_blocks<T, In>(kind, "in", in, table, "all_to_all_v");
       const cut to = cut_blocks<T, Out>(kind, "out", out, other, "all_to_all_v");
       if constexpr (!lists) calls().check_count(kind, "out", to.elements, from.elements, "the size of in");
+      if constexpr (lists) {
+        const int own = calls().rank();
+        check_own_block(kind, from.where.bytes(own, 1) / sizeof(T), to.where.bytes(own, 1) / sizeof(T));
+      }
       check_pairwise_disjoint(kind, from, to);
       if constexpr (lists) table.lists().other_runs = std::move(other.lists().runs);
       return start_all_to_all<T>(kind, lists ? 0 : from.block, from, to, table, options_of(options...));
@@ -179,10 +183,7 @@ class exchange_calls {
       const cut b =
           cut_by_counts(calls(), kind, "out", "receive_counts", to.data(), to.size(), got, table.lists().other_offsets);
       const auto own = static_cast<std::size_t>(calls().rank());
-      if (sent[own] != got[own]) {
-        calls().refuse(kind, "this rank sends itself " + std::to_string(sent[own]) + " elements and expects " +
-                                 std::to_string(got[own]));
-      }
+      check_own_block(kind, sent[own], got[own]);
       calls().check_overlap(kind, from.data(), to.data(), from.size_bytes(), to.size_bytes(), false);
       return start_all_to_all<T>(kind, 0, a, b, table, options_of(options...));
     });
@@ -206,8 +207,9 @@ class exchange_calls {
           read_counts(calls(), kind, "send_counts", send_counts, sizeof(T));
       collective::detail::short_vector<std::size_t> offsets;
       static_cast<void>(cut_by_counts(calls(), kind, "in", "send_counts", from.data(), from.size(), sent, offsets));
-      ticket t =
-          calls().enter(calls().sign(kind, calls().choose(kind, 0), element_type_id<T>, 0), options_of(options...));
+      ticket t = calls().enter(
+          calls().sign(kind, calls().choose(kind, 0), element_type_id<T>, transport::signature::negotiated),
+          options_of(options...));
       return collective::all_to_all_negotiated<transport_type, T>(std::move(t), from.data(), std::move(sent));
     });
   }
@@ -243,6 +245,12 @@ class exchange_calls {
       calls().check_null(kind, name_of, all.data(), all.size());
       return cut_evenly(all.data(), calls().divide(kind, name_of, all.size(), uneven), calls().size());
     }
+  }
+  // What a rank gives itself meets no other rank's count.
+  void check_own_block(operation_kind kind, std::uint64_t sent, std::uint64_t expected) const {
+    if (sent == expected) return;
+    calls().refuse(
+        kind, "this rank sends itself " + std::to_string(sent) + " elements and expects " + std::to_string(expected));
   }
   void check_disjoint(operation_kind kind, const cut& c, const void* out, std::size_t bytes) const {
     if (c.whole.data != nullptr) return calls().check_overlap(kind, c.whole.data, out, c.whole.bytes, bytes, false);

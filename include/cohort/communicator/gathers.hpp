@@ -68,6 +68,7 @@ class gather_calls {
       const auto from = view(in);
       const auto to = view(out);
       calls().require_open(kind);
+      calls().check_null(kind, "in", from.data(), from.size());
       const collective::detail::short_vector<std::uint64_t> all =
           read_counts(calls(), kind, "counts", counts, sizeof(T));
       calls().check_count(kind, "in", from.size(),
@@ -94,8 +95,8 @@ class gather_calls {
       const auto from = view(in);
       calls().require_open(kind);
       calls().check_null(kind, "in", from.data(), from.size());
-      return collective::all_gather_negotiated<transport_type, T>(enter<T>(kind, 0, 0, -1, options_of(options...)),
-                                                                  from.data(), from.size());
+      return collective::all_gather_negotiated<transport_type, T>(
+          enter<T>(kind, transport::signature::negotiated, 0, -1, options_of(options...)), from.data(), from.size());
     });
   }
 
@@ -187,7 +188,8 @@ class gather_calls {
       calls().check_root(kind, to_rank);
       calls().check_null(kind, "in", from.data(), from.size());
       return collective::gather_negotiated<transport_type, T>(
-          enter<T>(kind, 0, 0, to_rank.rank, options_of(options...)), from.data(), from.size());
+          enter<T>(kind, transport::signature::negotiated, 0, to_rank.rank, options_of(options...)), from.data(),
+          from.size());
     });
   }
 
@@ -238,6 +240,7 @@ class gather_calls {
       calls().check_root(kind, from_rank);
       if (calls().rank() == from_rank.rank) {
         calls().check_count(kind, "in", from.size(), static_cast<std::size_t>(calls().size()), "one for each rank");
+        calls().check_null(kind, "in", from.data(), from.size());
       }
       return collective::scatter_value<transport_type, T>(
           enter<T>(kind, 1, sizeof(T), from_rank.rank, options_of(options...)), from.data());
@@ -289,7 +292,8 @@ class gather_calls {
         static_cast<void>(cut_by_counts(calls(), kind, "in", "counts", from.data(), from.size(), all, offsets));
       }
       return collective::scatter_negotiated<transport_type, T>(
-          enter<T>(kind, 0, 0, from_rank.rank, options_of(options...)), from.data(), std::move(all));
+          enter<T>(kind, transport::signature::negotiated, 0, from_rank.rank, options_of(options...)), from.data(),
+          std::move(all));
     });
   }
 

@@ -157,6 +157,7 @@ class message_calls {
   ///
   /// Result:    source, tag and number of elements of the message received
   /// Shapes:    as send and recv; the two buffers must not overlap
+  /// Needs:     each element type as at its other end; the two may differ
   /// Completes: when both have completed
   /// Errors:    as send and recv
   /// Lifetime:  both buffers are borrowed until then
@@ -175,7 +176,8 @@ class message_calls {
       const messages::end out = end_of(kind, outgoing, destination.rank, label.value, false);
       const messages::end in = end_of(kind, incoming, source.rank, label.value, false);
       calls().check_overlap(kind, out.bytes.data, in.bytes.data, out.bytes.bytes, in.bytes.bytes, false);
-      return messages::exchange<transport_type>(enter<Out>(kind, outgoing, options_of(options...)), out, in);
+      return messages::exchange<transport_type>(enter<Out>(kind, outgoing, options_of(options...)), out, in,
+                                                element_type_id<buffer_element_t<std::remove_reference_t<In>>>);
     });
   }
   template <class Out, class In, call_option... Options>

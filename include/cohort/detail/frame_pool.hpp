@@ -22,6 +22,9 @@ namespace cohort::detail {
 /// is seen.
 class frame_pool {
  public:
+  /// Of every block: g++ 12 does not tell a promise type what a frame needs that holds an element with alignas.
+  static constexpr std::size_t most_aligned = 64;
+
   static void* allocate(std::size_t bytes) {
 #ifndef COHORT_DETAIL_PLAIN_FRAMES
     const std::size_t index = class_of(bytes);
@@ -33,10 +36,10 @@ class frame_pool {
           return top;
         }
       }
-      return ::operator new((index + 1) * step);
+      return ::operator new((index + 1) * step, alignment);
     }
 #endif
-    return ::operator new(bytes);
+    return ::operator new(bytes, alignment);
   }
 
   static void release(void* block, std::size_t bytes) noexcept {
@@ -52,10 +55,11 @@ class frame_pool {
 #else
     static_cast<void>(bytes);
 #endif
-    ::operator delete(block);
+    ::operator delete(block, alignment);
   }
 
  private:
+  static constexpr std::align_val_t alignment{most_aligned};
   static constexpr std::size_t step = 64;
   static constexpr std::size_t classes = 64;
   // As many as a peer that runs ahead may leave with this rank, but no hoard of large ones.
@@ -80,7 +84,7 @@ class frame_pool {
       for (node* head : heads) {
         while (head != nullptr) {
           node* const next = head->next;
-          ::operator delete(head);
+          ::operator delete(head, alignment);
           head = next;
         }
       }

@@ -37,7 +37,7 @@ template <class... Ts>
   }
 }
 
-/// Errors: limit_exceeded
+/// Errors: limit_exceeded, on every rank
 void check_size(const call& c, int rank, std::uint64_t bytes, const codec_limits& limits);
 
 template <transport::message_transport Transport, class... Ts>

@@ -10,6 +10,7 @@
 #include <cohort/types.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -58,8 +59,9 @@ task<received> receive_within(call& c, end what);
 template <transport::message_transport Transport, class Result>
 operation<Result> look(cohort::detail::ticket t, end what, bool immediate);
 
+/// The call's own element type is that of what it sends.
 template <transport::message_transport Transport>
-operation<received> exchange(cohort::detail::ticket t, end outgoing, end incoming);
+operation<received> exchange(cohort::detail::ticket t, end outgoing, end incoming, std::uint16_t incoming_type);
 
 }  // namespace cohort::messages
 

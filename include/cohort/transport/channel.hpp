@@ -25,6 +25,7 @@ class transfers_done {
   [[nodiscard]] bool await_ready() const noexcept { return set_->pending == 0; }
   void await_suspend(std::coroutine_handle<> h) const noexcept { set_->waiter = h; }
   void await_resume() const {
+    set_->waiter = nullptr;
     if (set_->failed) throw set_->owner->failure();
   }
 
@@ -57,7 +58,6 @@ class transfer_scope {
     set_.requests = requests;
     set_.request_count = count;
     set_.pending = count;
-    set_.waiter = nullptr;
     for (std::size_t i = 0; i < count; ++i) requests[i].owner = &set_;
   }
   template <message_transport Transport>

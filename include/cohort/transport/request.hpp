@@ -33,7 +33,9 @@ struct request;
 struct transfer_set {
   cohort::call* owner = nullptr;
   std::size_t pending = 0;
-  std::coroutine_handle<> waiter{};  ///< until it has been resumed, and longer
+  /// Until it has gone on, so also while it is among those that the engine is about to resume: who drops the operation
+  /// takes it back from there.
+  std::coroutine_handle<> waiter{};
   bool failed = false;
   request* requests = nullptr;
   std::size_t request_count = 0;

@@ -16,13 +16,15 @@ namespace cohort::transport {
 /// The fingerprint of a call: 16 bytes that can be read back, not a hash.
 struct signature {
   static constexpr std::uint16_t no_root = 0xffff;
+  /// The count of a call whose receivers are not told theirs: the counts travel before the elements.
+  static constexpr std::uint64_t negotiated = ~std::uint64_t{0};
 
   operation_kind kind{};
   collective::algorithm algorithm{};
   std::uint16_t type = 0;     ///< element_type_id
   std::uint16_t functor = 0;  ///< functor_id; 0 where nothing is reduced
   std::uint16_t root = no_root;
-  std::uint64_t count = 0;  ///< elements; 0 where the counts of the ranks may differ
+  std::uint64_t count = 0;  ///< elements; 0 where the counts of the ranks may differ; or `negotiated`
 
   [[nodiscard]] constexpr std::uint64_t packed() const noexcept {
     return std::uint64_t{static_cast<std::uint8_t>(kind)} | std::uint64_t{static_cast<std::uint8_t>(algorithm)} << 8 |
@@ -46,8 +48,10 @@ struct signature {
   std::string text{name(s.kind)};
   std::string inside;
   const auto add = [&inside](const std::string& part) { inside += (inside.empty() ? "" : ", ") + part; };
+  const bool counted = s.count != 0 && s.count != signature::negotiated;
   if (s.type != 0)
-    add(s.count != 0 ? std::to_string(s.count) + " x " + element_type_name(s.type) : element_type_name(s.type));
+    add(counted ? std::to_string(s.count) + " x " + element_type_name(s.type) : element_type_name(s.type));
+  if (s.count == signature::negotiated) add("no counts at the receivers");
   if (s.functor != 0) add(functor_name(s.functor));
   if (s.root != signature::no_root) add("root " + std::to_string(s.root));
   return text + "(" + inside + ")";
@@ -73,9 +77,14 @@ struct signature {
   const auto said = [alike, whose](int rank, const signature& s) {
     return whose + std::string{"rank "} + std::to_string(rank) + " called " + (alike ? describe_fully(s) : describe(s));
   };
-  return said(one, its_call) + ", " + said(other, other_call) +
-         (alike ? "; every rank must be given the same algorithms"
-                : "; the ranks of a communicator call the same operations in the same order");
+  const char* mending = "; the ranks of a communicator call the same operations in the same order";
+  if (alike) {
+    mending = "; every rank must be given the same algorithms";
+  } else if (its_call.kind == other_call.kind &&
+             (its_call.count == signature::negotiated) != (other_call.count == signature::negotiated)) {
+    mending = "; either all ranks call the form with counts at the receivers, or none does";
+  }
+  return said(one, its_call) + ", " + said(other, other_call) + mending;
 }
 
 }  // namespace cohort::transport

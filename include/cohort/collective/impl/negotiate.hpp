@@ -38,7 +38,7 @@ COHORT_DECL layout counts_layout(detail::short_vector<std::uint64_t>& counts) {
 COHORT_DECL algorithm without_turn(const call& c) {
   const algorithm how = c.signature().algorithm;
   if (how != algorithm::shared_memory) return by_messages(how);
-  return c.home().selection.choose(c.signature().kind, 0, c.home().size(), true);
+  return c.home().selection.choose(c.signature().kind, 0, c.home().size(), true, {false, false, false, false});
 }
 
 }  // namespace cohort::collective

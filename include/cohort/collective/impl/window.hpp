@@ -10,7 +10,8 @@ namespace cohort::collective {
 
 COHORT_DECL algorithm without_window(const call& c, std::size_t bytes, bool commutative) {
   const group& g = c.home();
-  return g.selection.choose(c.signature().kind, bytes, g.size(), commutative && !g.ordered);
+  return g.selection.choose(c.signature().kind, bytes, g.size(), commutative && !g.ordered,
+                            {false, false, false, false});
 }
 
 }  // namespace cohort::collective

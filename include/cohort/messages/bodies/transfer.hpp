@@ -160,10 +160,12 @@ operation<Result> look([[maybe_unused]] cohort::detail::ticket t, end what, bool
 }
 
 template <transport::message_transport Transport>
-operation<received> exchange([[maybe_unused]] cohort::detail::ticket t, end outgoing, end incoming) {
+operation<received> exchange([[maybe_unused]] cohort::detail::ticket t, end outgoing, end incoming,
+                             std::uint16_t incoming_type) {
   call& c = co_await collective::current_call{};
   const transport::channel<Transport> ch(c);
   transport::request both[2] = {request_for(ch, incoming, false), request_for(ch, outgoing, true)};
+  both[0].header.call.type = incoming_type;
   both[0].pieces = &incoming.bytes;
   both[1].pieces = &outgoing.bytes;
   transport::transfer_scope scope(c);
