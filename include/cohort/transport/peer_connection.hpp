@@ -414,6 +414,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   bool payload_is_early_ = false;  // it counts against the window
   frame_kind comes_behind_{};      // what is behind a header belongs to
   frame share_asked_{};
+  frame offer_{};                  // until its places are here it is none of `offered_`
   bool senders_may_write_ = true;  // the kernel has refused none yet
   bool has_read_ = false;          // the peer's memory: the kernel lets this process
   request* target_ = nullptr;
