@@ -365,6 +365,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
           return lose(error_of(boost::system::errc::invalid_argument), "reading a grant of chunks that cannot be cut");
         }
         stripes_->send(r, f.ticket, f.header.bytes);
+        if (open()) owner_->on_output(*this);
         return open();
       }
       send_asked(r);
