@@ -165,6 +165,38 @@ TEST_CASE("a rank destroys its communicator while the other waits there: both go
   }
 }
 
+TEST_CASE("a rank destroys its communicator without a call on it, and the other comes to a collective there") {
+  for (const char* const memory : {"1", "0"}) {
+    CAPTURE(memory);
+    harness::rank_options options;
+    options.environment = {{"COHORT_SHM", memory}};
+    const auto rank_main = [](world_type world) -> task<> {
+      auto forming = world.duplicate(named{"copy"});
+      std::optional<world_type> copy(co_await forming);
+      if (world.rank() == 1) {
+        copy.reset();
+        say("leaving");
+      } else {
+        auto op = copy->barrier(cohort::timeout{20s});
+        co_await tell(op);
+      }
+      auto later = world.all_reduce(1, sum{});
+      if (co_await later == 2) say("goes on");
+    };
+    const auto ranks = run_ranks(
+        2, [&](int) { return cohort::run(rank_main); }, options);
+    INFO(harness::describe(ranks));
+    for (const auto& r : ranks) CHECK((r.ok() && contains(r.out, "goes on")));
+    const auto told = errors_of(ranks[0]);
+    REQUIRE(told.size() == 1);
+    CHECK(told[0].code == errc::peer_lost);
+    CHECK(told[0].peer == 1);
+    CHECK(contains(told[0].text, "world rank 1"));
+    CHECK(contains(told[0].text, "it has not called anything yet and destroyed this communicator"));
+    CHECK(slowest_ms(ranks, 1, "leaving") < bound_ms);
+  }
+}
+
 TEST_CASE("what a rank sent before it returned arrives, however late it is asked for") {
   for (const std::size_t count : {std::size_t{1}, std::size_t{60000}, std::size_t{3} << 20}) {
     CAPTURE(count);

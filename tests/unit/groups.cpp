@@ -287,6 +287,34 @@ TEST_CASE("groups: who has destroyed one sends nothing there, and takes nothing"
   }
 }
 
+TEST_CASE("groups: who has destroyed one before others have formed it is not waited for") {
+  using namespace std::chrono_literals;
+  for (const int destroyer : {0, 1}) {
+    for (const bool collective : {false, true}) {
+      CAPTURE(destroyer);
+      CAPTURE(collective);
+      const auto body = [&](world_type world) -> task<> {
+        std::optional<world_type> copy = co_await world.duplicate(named{"copy"});
+        std::vector<int> v(1);
+        if (world.rank() == destroyer) {
+          copy.reset();
+          co_await world.send(v, to{1 - destroyer});
+        } else {
+          co_await world.recv(v, from{destroyer});
+          auto attempt = collective ? error_after(copy->barrier(timeout{10s}))
+                                    : ends(world, false, copy->recv(v, from{destroyer}, timeout{10s}));
+          const auto e = co_await attempt;
+          REQUIRE(e.has_value());
+          CHECK(e->condition() == errc::peer_lost);
+          CHECK(contains(e->what(), collective ? "destroyed this communicator" : "has left 'copy'"));
+        }
+        CHECK(co_await world.all_reduce(1, sum{}) == 2);
+      };
+      run_local(2, body);
+    }
+  }
+}
+
 TEST_CASE("groups: a timeout of their own") {
   const auto body = [](world_type world) -> task<> {
     using namespace std::chrono_literals;

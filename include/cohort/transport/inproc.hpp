@@ -45,7 +45,7 @@ class inproc_hub {
   void judge_departed();
   void judge_departure_of(int rank, std::uint64_t context);
   void spread(fault f);
-  void note_retired(int rank, std::uint64_t context);
+  void note_retired(int rank, const group& g);
   void forget(std::uint64_t context);
   void refresh_standings();
   [[nodiscard]] bool is_away(int rank, std::uint64_t context) const;
@@ -69,7 +69,7 @@ class inproc_hub {
     int rank = -1;
   };
   std::unordered_map<std::uint64_t, std::array<first_call, 64>> called_{};
-  std::unordered_set<std::uint64_t> retiring_{};  // communicators that some but not all members have destroyed
+  std::unordered_set<std::uint64_t> retiring_{};  // communicators that members have destroyed, but not all of them
   bool somebody_left_ = false;
 };
 

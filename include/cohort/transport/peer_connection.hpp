@@ -62,6 +62,8 @@ class peer_connection_owner {
   [[nodiscard]] virtual std::uint64_t times_looked() const noexcept { return 0; }
   /// From now on short messages may wait in the stream, until this rank looks for some itself: it ends the burst first.
   virtual void on_burst(peer_connection&) noexcept {}
+  /// Something is left to send, as its streams are full: said of all but short messages, which their senders look after.
+  virtual void on_output(peer_connection&) {}
 };
 
 class peer_connection : public std::enable_shared_from_this<peer_connection>, private stripe_set_owner {
@@ -256,6 +258,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     end_burst();
     queue_.push_back(std::move(o));
     try_write();
+    if (has_output() && open()) owner_->on_output(*this);
   }
   /// How much is read before it is known where it goes.
   [[nodiscard]] std::size_t staged_at_once() const noexcept {
@@ -420,6 +423,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   bool payload_is_early_ = false;  // it counts against the window
   frame_kind comes_behind_{};      // what is behind a header belongs to
   frame share_asked_{};
+  frame offer_{};                  // until its places are here it is none of `offered_`
   bool senders_may_write_ = true;  // the kernel has refused none yet
   bool has_read_ = false;          // the peer's memory: the kernel lets this process
   std::chrono::nanoseconds longest_silence_;

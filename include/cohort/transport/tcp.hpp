@@ -221,6 +221,10 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void on_sent(request& r) override { complete(r); }
   [[nodiscard]] std::uint64_t times_looked() const noexcept override { return times_looked_; }
   void on_burst(peer_connection&) noexcept override { in_bursts_ = true; }
+  // On a caller's io_context there may be no other turn before there is room.
+  void on_output(peer_connection& c) override {
+    if (!own_io_) arm_write(c.peer());
+  }
   // On a caller's io_context nobody looks at memory between two handlers.
   [[nodiscard]] bool copies_with_senders() noexcept override { return own_io_ != nullptr; }
   [[nodiscard]] std::chrono::nanoseconds longest_silence() const noexcept override { return settings_.peer_timeout; }

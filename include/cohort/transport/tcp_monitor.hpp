@@ -83,7 +83,7 @@ class tcp_monitor {
     arrival last = g.arrival();
     last.retired = true;
     groups_.erase(std::remove(groups_.begin(), groups_.end(), &g), groups_.end());
-    if (last.entered >= 0 || last.context == 0) retired_.push_back(last);
+    retired_.push_back(last);  // even if it has called nothing there: others may wait for it
   }
   void report(const fault& f, const std::vector<int>& members) {
     detail::post_to(io_, [this, payload = encode_report(f, members)] {

@@ -271,14 +271,7 @@ COHORT_DECL void inproc_endpoint::group_removed(group& g) {
   hub_->refresh_standings();
   auto& known = hub_->groups_[index()];
   known.erase(std::remove(known.begin(), known.end(), &g), known.end());
-  const auto uses = [&g](const group* other) { return other->context() == g.context(); };
-  const bool used = std::any_of(hub_->groups_.begin(), hub_->groups_.end(),
-                                [&uses](const auto& all) { return std::any_of(all.begin(), all.end(), uses); });
-  if (!used) {
-    hub_->forget(g.context());
-  } else if (g.context() != 0) {
-    hub_->note_retired(rank(), g.context());
-  }
+  if (g.context() != 0) hub_->note_retired(rank(), g);
   bool awaited = false;
   mine().forget(g.context(), [&awaited](const early_message& m) { awaited = awaited || m.sender != nullptr; });
   if (!awaited) return;
@@ -363,17 +356,18 @@ COHORT_DECL void inproc_hub::judge_departure_of(int rank, std::uint64_t context)
   }
 }
 
-// A communicator that some of its members have destroyed: the others must not wait for them.
-COHORT_DECL void inproc_hub::note_retired(int rank, std::uint64_t context) {
+// A member has destroyed its part of a communicator: the others must not wait for it. Some may have yet to form theirs.
+COHORT_DECL void inproc_hub::note_retired(int rank, const group& g) {
+  const std::uint64_t context = g.context();
   for (arrival& a : standings_[static_cast<std::size_t>(rank)].arrivals) a.retired = a.retired || a.context == context;
   retiring_.insert(context);
+  if (g.size() == 1 || others_away(g)) return forget(context);
   judge_departed();
   judge_departure_of(rank, context);
 }
 
 COHORT_DECL void inproc_hub::forget(std::uint64_t context) {
   called_.erase(context);
-  if (context == 0) return;
   retiring_.erase(context);
   verdicts_.erase(context);
   for (standing& s : standings_) {

@@ -329,8 +329,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
         return lose(error_of(boost::system::errc::invalid_argument),
                     "reading an offer of memory that is not on this host");
       }
-      forget_dropped(f.ticket);
-      offered_.push_back({f.ticket, f.header, {}});
+      offer_ = f;
       behind_.clear();
       behind_left_ = f.places * 2 * sizeof(std::uint64_t);
       comes_behind_ = f.kind;
@@ -377,6 +376,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
           return lose(error_of(boost::system::errc::invalid_argument), "reading a grant of chunks that cannot be cut");
         }
         stripes_->send(r, f.ticket, f.header.bytes);
+        if (open()) owner_->on_output(*this);
         return open();
       }
       send_asked(r);
@@ -421,13 +421,14 @@ inline bool peer_connection::use_behind() {
 }
 
 inline void peer_connection::keep_places() {
-  offered& last = offered_.back();
-  last.where = come_places(last.header.bytes);
-  if (last.where.empty()) {
+  places where = come_places(offer_.header.bytes);
+  if (where.empty()) {
     lose(error_of(boost::system::errc::invalid_argument), "reading an offer whose parts are not the message");
     return;
   }
-  owner_->on_announce(*this, last.header, last.ticket);
+  forget_dropped(offer_.ticket);
+  offered_.push_back({offer_.ticket, offer_.header, std::move(where)});
+  owner_->on_announce(*this, offer_.header, offer_.ticket);
 }
 
 inline void peer_connection::land(const std::byte* data, std::size_t bytes) {
