@@ -227,7 +227,7 @@ TEST_CASE("a timeout names who has not arrived") {
     } catch (const error& e) {
       CHECK(e.condition() == errc::timed_out);
       CHECK(e.peer() == 2);
-      CHECK(e.elapsed() >= 20ms);
+      CHECK(e.elapsed() >= 10ms);  // the other one may have called it before, and its deadline ends both
       CHECK(std::string(e.what()).find("not arrived: rank 2 has not called anything yet") != std::string::npos);
     }
   };
