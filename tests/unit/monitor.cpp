@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Two liveness threads in one process: ranks with more communicators than one frame of a heartbeat can tell of are not
-// taken for dead, and a timeout still says who has not arrived.
+// taken for dead, and a timeout still says who has not arrived; and nobody waits for who has left without having formed a
+// communicator.
 #include <doctest/doctest.h>
 
 #include <cohort/transport/inproc.hpp>
@@ -30,23 +31,12 @@ constexpr auto calls = static_cast<std::int64_t>(most_calls_told);
 /// A rank: its communicators, and its liveness thread.
 class member {
  public:
-  member(const std::shared_ptr<inproc_hub>& hub, int rank) : engine_(std::make_shared<inproc_endpoint>(hub, rank)) {
-    signature barrier;
-    barrier.kind = operation_kind::barrier;
-    for (std::uint64_t context = 1; context <= communicators; ++context) {
-      // As no member: the engine, which none of this is about, is not told of them.
-      groups_.push_back(std::make_unique<group>(engine_, context, "g", std::vector<int>{0, 1}, -1));
-      // In the last one rank 0 waits for rank 1.
-      const bool last = context == communicators;
-      for (std::int64_t n = 0; n < calls - (last && rank == 1 ? 1 : 0); ++n) {
-        groups_.back()->note_entered(n, barrier);
-        if (!last || n + 1 < calls) groups_.back()->note_completed(n);
-      }
-    }
+  member(const std::shared_ptr<inproc_hub>& hub, int rank, std::chrono::nanoseconds peer_timeout = 60s)
+      : engine_(std::make_shared<inproc_endpoint>(hub, rank)) {
     tcp_monitor::settings s;
     s.rank = rank;
     s.size = 2;
-    s.peer_timeout = 60s;
+    s.peer_timeout = peer_timeout;
     s.introduction.role = connection_role::control;
     s.introduction.world_size = 2;
     s.introduction.rank = rank;
@@ -55,7 +45,32 @@ class member {
     l.on_departed = [](int) {};
     l.on_dismissed = [] {};
     monitor_ = std::make_unique<tcp_monitor>(std::move(s), std::move(l));
-    for (const auto& each : groups_) monitor_->add(*each);
+  }
+
+  /// As no member: the engine, which none of this is about, is not told of it.
+  group& forms(std::uint64_t context) {
+    groups_.push_back(std::make_unique<group>(engine_, context, "g", std::vector<int>{0, 1}, -1));
+    monitor_->add(*groups_.back());
+    return *groups_.back();
+  }
+  /// All of them called as often as a heartbeat tells of; in the last one rank 0 waits for rank 1.
+  void calls_on_many(int rank) {
+    for (std::uint64_t context = 1; context <= communicators; ++context) {
+      group& g = forms(context);
+      const bool last = context == communicators;
+      for (std::int64_t n = 0; n < calls - (last && rank == 1 ? 1 : 0); ++n) {
+        g.note_entered(n, barrier());
+        if (!last || n + 1 < calls) g.note_completed(n);
+      }
+    }
+  }
+  void completes_all() {
+    for (const auto& each : groups_) each->note_completed(0);
+  }
+  [[nodiscard]] static signature barrier() {
+    signature s;
+    s.kind = operation_kind::barrier;
+    return s;
   }
 
   [[nodiscard]] tcp_monitor& monitor() { return *monitor_; }
@@ -85,16 +100,12 @@ class member {
   std::unique_ptr<tcp_monitor> monitor_{};
 };
 
-}  // namespace
-
-TEST_CASE("monitor: more communicators than one frame can tell of") {
-  const auto hub = std::make_shared<inproc_hub>(2, inproc_hub::threading::one_thread);
-  member zero(hub, 0);
-  member one(hub, 1);
+/// Both meet, on a port of the first one's.
+std::string meet(member& zero, member& one) {
   const auto loopback = boost::asio::ip::make_address("127.0.0.1");
   const tcp_endpoint where(loopback, zero.monitor().host(loopback));
   const auto soon = std::chrono::steady_clock::now() + 60s;
-  std::string refusal = "none";
+  std::string refusal;
   std::thread joining([&] {
     try {
       one.monitor().join(where, soon);
@@ -104,7 +115,18 @@ TEST_CASE("monitor: more communicators than one frame can tell of") {
   });
   CHECK_NOTHROW(zero.monitor().join(where, soon));
   joining.join();
-  CHECK(refusal == "none");
+  return refusal;
+}
+
+}  // namespace
+
+TEST_CASE("monitor: more communicators than one frame can tell of") {
+  const auto hub = std::make_shared<inproc_hub>(2, inproc_hub::threading::one_thread);
+  member zero(hub, 0);
+  member one(hub, 1);
+  zero.calls_on_many(0);
+  one.calls_on_many(1);
+  CHECK(meet(zero, one) == "");
 
   fault late;
   late.code = errc::timed_out;
@@ -119,8 +141,26 @@ TEST_CASE("monitor: more communicators than one frame can tell of") {
 
   one.monitor().goodbye();
   zero.monitor().goodbye();
+  const auto soon = std::chrono::steady_clock::now() + 60s;
   CHECK(zero.monitor().wait_until_all_left(soon));
   CHECK(one.monitor().wait_until_all_left(soon));
   CHECK(zero.verdicts() == 1);
   CHECK(one.verdicts() == 1);
+}
+
+TEST_CASE("monitor: who leaves the world without having formed a communicator is not waited for there") {
+  const auto hub = std::make_shared<inproc_hub>(2, inproc_hub::threading::one_thread);
+  member zero(hub, 0, 1s);
+  member one(hub, 1, 1s);
+  // What rank 1 has had its part in goes on without it; the other one it has never formed.
+  for (member* each : {&zero, &one}) each->forms(7).note_entered(0, member::barrier());
+  group& unformed = zero.forms(8);
+  CHECK(meet(zero, one) == "");
+  unformed.note_entered(0, member::barrier());
+  one.completes_all();
+  one.monitor().goodbye();
+  CHECK(zero.verdict() == "world rank 1 exited early: it has not called anything yet and left the world");
+  zero.monitor().goodbye();
+  CHECK(zero.monitor().wait_until_all_left(std::chrono::steady_clock::now() + 60s));
+  CHECK(zero.verdicts() == 1);
 }

@@ -148,6 +148,25 @@ class tcp_monitor {
       link_->send(i + 1 < parts.size() ? monitor_message::part : last, parts[i]);
     }
   }
+  /// This rank waits on communicators with members that have left the world: those may never have formed them, which the
+  /// monitor knows, and not who is a member.
+  void ask_about_departed() {
+    if (departed_.empty()) return;
+    std::vector<fault> questions;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const group* const g : groups_) {
+        const arrival mine = g->arrival();
+        if (mine.context == 0 || mine.completed >= mine.entered) continue;
+        const auto gone = std::find_if(g->members().begin(), g->members().end(),
+                                       [this](int member) { return departed_.contains(member); });
+        if (gone != g->members().end()) {
+          questions.push_back({errc::peer_lost, *gone, settings_.rank, mine.context, mine.entered});
+        }
+      }
+    }
+    for (const fault& each : questions) link_->send(monitor_message::report, encode_report(each, {}));
+  }
   [[nodiscard]] std::vector<arrival> arrivals() {
     const std::lock_guard lock(mutex_);
     // A communicator that is gone is told of once: the monitor keeps it on record.
@@ -171,6 +190,7 @@ class tcp_monitor {
   clock::time_point last_tick_{};
   bool server_silent_ = false;
   bool left_ = false;
+  std::set<int> departed_{};  // who has left the world
 
   std::mutex mutex_{};
   std::condition_variable changed_{};
@@ -239,8 +259,9 @@ inline void tcp_monitor::on_frame(monitor_message m, std::string_view payload) {
     case monitor_message::departed: {
       for (detail::byte_reader r(payload); r.left() > 0;) {
         const auto rank = r.number<std::uint32_t>();
-        if (r.good() && rank < static_cast<std::uint32_t>(settings_.size))
-          listener_.on_departed(static_cast<int>(rank));
+        if (!r.good() || rank >= static_cast<std::uint32_t>(settings_.size)) continue;
+        departed_.insert(static_cast<int>(rank));
+        listener_.on_departed(static_cast<int>(rank));
       }
       break;
     }
@@ -290,6 +311,7 @@ inline void tcp_monitor::tick() {
   last_tick_ = now;
   if (!link_ || link_->closed()) return;
   beat();
+  ask_about_departed();
   if (now - last_heard_ > settings_.peer_timeout && !server_silent_) {
     server_silent_ = true;
     const auto silence = std::chrono::duration<double>(now - last_heard_).count();

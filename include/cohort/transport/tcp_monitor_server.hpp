@@ -217,6 +217,7 @@ class tcp_monitor_server {
   void on_report(fault_report r) {
     // The first cause has been told already.
     if (verdicts_.contains(r.what.context)) return;
+    if (r.what.code == errc::peer_lost && r.what.text.empty()) return judge_unformed(std::move(r.what));
     const bool suspicion = r.what.code == errc::peer_lost && r.what.context == every_context;
     if (suspicion || (r.what.code == errc::timed_out && r.what.sequence >= 0)) {
       // Who is suspected may be about to say goodbye; who has not arrived is asked now, not at the last heartbeat.
@@ -230,6 +231,14 @@ class tcp_monitor_server {
       return;
     }
     decide(std::move(r.what));
+  }
+
+  /// A rank waits on a communicator for one that has left the world. If that never told of it, it never formed it.
+  void judge_unformed(fault f) {
+    const auto gone = static_cast<std::size_t>(f.culprit);
+    if (gone >= ranks_.size() || !standings_[gone].left || find_arrival(standings_[gone], f.context) != nullptr) return;
+    f.text = departure_text(standings_[gone], f.context, f.sequence);
+    decide(std::move(f));
   }
 
   void answered(std::size_t index) {

@@ -109,6 +109,16 @@ namespace cohort::transport {
   return std::nullopt;
 }
 
+/// What became of a rank that will not call what has that number on that communicator.
+[[nodiscard]] inline std::string departure_text(const standing& gone, std::uint64_t context, std::int64_t number) {
+  const arrival* const theirs = find_arrival(gone, context);
+  const bool came = theirs != nullptr && theirs->entered >= number;
+  const bool failed = theirs != nullptr && theirs->completed < theirs->entered;
+  return place_of(gone, context) + (came ? " gave up: it " : " exited early: it ") + last_call(theirs) +
+         (failed ? ", which failed there," : "") +
+         (gone.left ? " and left the world" : " and destroyed this communicator");
+}
+
 /// A rank that said goodbye, or destroyed its communicator, before it called what others are in: nobody will ever
 /// complete that.
 ///
@@ -129,9 +139,7 @@ template <class Judged>
         f.sequence = a.entered;
         f.culprit = gone.rank;
         f.reporter = waiting.rank;
-        f.text = place_of(gone, a.context) + (theirs->entered < a.entered ? " exited early: it " : " gave up: it ") +
-                 last_call(theirs) + (theirs->completed < theirs->entered ? ", which failed there," : "") +
-                 (gone.left ? " and left the world" : " and destroyed this communicator");
+        f.text = departure_text(gone, a.context, a.entered);
         return f;
       }
     }
