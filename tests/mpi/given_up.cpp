@@ -229,6 +229,16 @@ task<> held_up_by_another(world_type world) {
   co_await world.barrier();
 }
 
+/// Others have formed a communicator with it.
+task<> left_without_forming(world_type world) {
+  if (world.size() < 2 || world.rank() != 0) co_return;
+  auto forming = world.subgroup(cohort::ranks{0, last(world)});
+  auto pair = co_await forming;
+  auto op = pair.barrier(cohort::timeout{20s});
+  auto check = fails(op, errc::peer_lost, {"rank 1 has left the world"});
+  co_await check;
+}
+
 // --- the ends of processes
 
 /// MPI is its parent's.
@@ -265,9 +275,13 @@ task<> stays_to_the_end(world_type) {
 }
 
 const part parts[] = {
-    {"comes_late_to_lists", comes_late_to_lists}, {"comes_late_to_values", comes_late_to_values},
-    {"stuck_in_the_middle", stuck_in_the_middle}, {"sends_to_a_stuck_rank", sends_to_a_stuck_rank},
-    {"held_up_by_another", held_up_by_another},   {"child_exits", child_exits},
+    {"comes_late_to_lists", comes_late_to_lists},
+    {"comes_late_to_values", comes_late_to_values},
+    {"stuck_in_the_middle", stuck_in_the_middle},
+    {"sends_to_a_stuck_rank", sends_to_a_stuck_rank},
+    {"held_up_by_another", held_up_by_another},
+    {"left_without_forming", left_without_forming},
+    {"child_exits", child_exits},
     {"stays_to_the_end", stays_to_the_end},
 };
 

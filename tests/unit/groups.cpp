@@ -315,6 +315,28 @@ TEST_CASE("groups: who has destroyed one before others have formed it is not wai
   }
 }
 
+TEST_CASE("groups: who leaves the world without having formed one is not waited for there") {
+  using namespace std::chrono_literals;
+  for (const int leaver : {0, 1}) {
+    CAPTURE(leaver);
+    const auto body = [&](world_type world) -> task<> {
+      if (world.rank() == leaver) co_return;
+      // Who forms it last, or waits for the last one, may notice then.
+      const auto both = [](world_type& w) -> task<> {
+        auto pair = co_await w.subgroup(ranks{0, 1}, timeout{10s});
+        co_await pair.barrier(timeout{10s});
+      };
+      auto attempt = error_after(both(world));
+      const auto e = co_await attempt;
+      REQUIRE(e.has_value());
+      CHECK(e->condition() == errc::peer_lost);
+      CHECK(e->peer() == leaver);
+      CHECK(contains(e->what(), "exited early: it has not called anything yet and left the world"));
+    };
+    run_local(2, body);
+  }
+}
+
 TEST_CASE("groups: a timeout of their own") {
   const auto body = [](world_type world) -> task<> {
     using namespace std::chrono_literals;

@@ -290,6 +290,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void conclude_inquiry();
   // ranks that wait for long compare what they have called: impl/agreement.hpp
   void compare_calls(clock::time_point now);
+  [[nodiscard]] int left_without_forming(const group& g) const;
   void on_calls_of(int source, std::uint64_t context, const mpi_standing& theirs);
   [[nodiscard]] std::vector<int> everybody() const;
   [[nodiscard]] standing standing_in(const group& g) const;

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -43,6 +44,7 @@ class inproc_hub {
   // Everything below: with mutex_ held.
   std::shared_ptr<const fault> judge(fault f, const std::vector<int>& members);
   void judge_departed();
+  [[nodiscard]] std::optional<fault> judge_unformed() const;
   void judge_departure_of(int rank, std::uint64_t context);
   void spread(fault f);
   void note_retired(int rank, const group& g);

@@ -236,7 +236,7 @@ class tcp_monitor_server {
   /// A rank waits on a communicator for one that has left the world. If that never told of it, it never formed it.
   void judge_unformed(fault f) {
     const auto gone = static_cast<std::size_t>(f.culprit);
-    if (gone >= ranks_.size() || !standings_[gone].left || find_arrival(standings_[gone], f.context) != nullptr) return;
+    if (gone >= ranks_.size() || !never_formed(standings_[gone], f.context)) return;
     f.text = departure_text(standings_[gone], f.context, f.sequence);
     decide(std::move(f));
   }

@@ -109,6 +109,13 @@ namespace cohort::transport {
   return std::nullopt;
 }
 
+/// Whether it has left the world and was never in that communicator: what a rank did where it was stays on record.
+///
+/// Needs: it is a member, and some member has not destroyed the communicator yet
+[[nodiscard]] inline bool never_formed(const standing& who, std::uint64_t context) {
+  return who.left && find_arrival(who, context) == nullptr;
+}
+
 /// What became of a rank that will not call what has that number on that communicator.
 [[nodiscard]] inline std::string departure_text(const standing& gone, std::uint64_t context, std::int64_t number) {
   const arrival* const theirs = find_arrival(gone, context);

@@ -333,6 +333,26 @@ COHORT_DECL void inproc_hub::judge_departed() {
   refresh_standings();  // ranks come to operations at any time
   const auto judged = [this](std::uint64_t context) { return verdicts_.contains(context); };
   while (auto f = judge_departures(standings_, judged)) spread(std::move(*f));
+  while (auto f = judge_unformed()) spread(std::move(*f));
+}
+
+// A rank waits on a communicator for one that has left without having formed it.
+COHORT_DECL std::optional<fault> inproc_hub::judge_unformed() const {
+  if (!somebody_left_) return std::nullopt;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    if (ranks_[r] == nullptr) continue;
+    for (const group* const g : groups_[r]) {
+      const arrival mine = g->arrival();
+      if (mine.completed >= mine.entered || verdicts_.contains(mine.context)) continue;
+      for (const int member : g->members()) {
+        const standing& who = standings_[static_cast<std::size_t>(member)];
+        if (!never_formed(who, mine.context)) continue;
+        return fault{errc::peer_lost, member,       static_cast<int>(r),
+                     mine.context,    mine.entered, departure_text(who, mine.context, mine.entered)};
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 // Receives that only a rank which has left could have answered: the world, or this communicator. Collectives are judged by
