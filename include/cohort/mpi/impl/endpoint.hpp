@@ -175,7 +175,7 @@ COHORT_DECL bool mpi_endpoint::settle_outgoing() {
   ++settling_;
   for (outgoing& o : outgoing_) {
     unsigned& held_up = held_up_[static_cast<std::size_t>(o.peer)];
-    if (held_up == settling_ || (o.sent == MPI_REQUEST_NULL && o.owner == nullptr)) continue;
+    if (held_up == settling_ || (o.sent == MPI_REQUEST_NULL && o.buffer.data() == nullptr)) continue;
     int done = 0;
     detail::check_mpi(MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done == 0) {
@@ -191,6 +191,7 @@ COHORT_DECL bool mpi_endpoint::settle_outgoing() {
 
 /// MPI has sent it.
 COHORT_DECL void mpi_endpoint::finish_outgoing(outgoing& o) {
+  scratch().give_back(std::move(o.buffer));
   request* const owner = std::exchange(o.owner, nullptr);
   if (owner == nullptr) return;
   owner->place = nullptr;
@@ -198,7 +199,7 @@ COHORT_DECL void mpi_endpoint::finish_outgoing(outgoing& o) {
 }
 COHORT_DECL void mpi_endpoint::forget_oldest_outgoing() {
   finish_outgoing(outgoing_.front());
-  scratch().give_back(std::move(outgoing_.pop_front().buffer));
+  static_cast<void>(outgoing_.pop_front());
 }
 
 COHORT_DECL void mpi_endpoint::sleep_until(clock::time_point until) {
