@@ -154,7 +154,8 @@ task<> stuck_in_the_middle(world_type world) {
   }
   pair.algorithms().override_with("all_reduce=recursive_doubling");
   constexpr std::size_t count = std::size_t{16} << 20;
-  std::vector<float> v(count, 1.0F);
+  static std::vector<float> v;  // MPI keeps what it is not done with
+  v.assign(count, 1.0F);
   if (world.rank() == 1) {
     auto op = pair.all_reduce(v, cohort::sum{});
     const auto until = std::chrono::steady_clock::now() + 15ms;

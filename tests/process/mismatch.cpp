@@ -243,7 +243,8 @@ TEST_CASE("mismatch over tcp: counts at the receivers on one rank, and none on a
     co_return co_await ended;
   };
   for (int odd = 0; odd < process_count; ++odd) {
-    all.push_back({"gather_v", odd, gathers, gathers_any, {"no counts at the receivers", "either all ranks call"}});
+    // A rank that is not the root may have given its elements already, and be in the barrier.
+    all.push_back({"gather_v", odd, gathers, gathers_any, {"gather_v(float64"}});
     all.push_back({"all_to_all_v", odd, exchanges, exchanges_any, {"no counts at the receivers", "either all ranks"}});
   }
   check(all);

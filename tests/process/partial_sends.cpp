@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,7 @@ std::uint32_t next_number() {
   state = state * 1664525u + 1013904223u;
   return state >> 8;
 }
-bool takes_parts = false;  // of what is sent from now on
+std::atomic<bool> takes_parts{false};  // of what is sent from now on; the liveness thread sends as well
 int parts_taken = 0;
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cohort/transport/peer_connection.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -27,6 +28,7 @@ struct bytes_on_their_way {
   std::vector<std::byte> all{};
   std::size_t read = 0;
   std::size_t visible = 0;
+  std::array<byte_stream::cursor, byte_stream::cursors> cursors{};
 };
 
 class host_stream final : public byte_stream {
@@ -53,6 +55,8 @@ class host_stream final : public byte_stream {
   void close() noexcept override {}
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return 1000; }
   [[nodiscard]] bool same_host() const noexcept override { return true; }
+  [[nodiscard]] cursor* outgoing_cursor(std::size_t n) noexcept override { return &out_->cursors[n]; }
+  [[nodiscard]] cursor* incoming_cursor(std::size_t n) noexcept override { return &in_->cursors[n]; }
   /// Needs: one piece of the receiver's
   bool read_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
     std::byte* to = into[0].data;
