@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../support/processes.hpp"
+#include "../support/rank_checks.hpp"
 
 #include <cohort/asio.hpp>
 #include <cohort/connect.hpp>
@@ -13,25 +14,9 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <future>
 #include <utility>
 #include <vector>
-
-#define REQUIRE_RANK(...)                                                    \
-  do {                                                                       \
-    if (!(__VA_ARGS__)) {                                                    \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
-      return 1;                                                              \
-    }                                                                        \
-  } while (false)
-#define CO_REQUIRE_RANK(...)                                                 \
-  do {                                                                       \
-    if (!(__VA_ARGS__)) {                                                    \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
-      co_return 1;                                                           \
-    }                                                                        \
-  } while (false)
 
 namespace harness {
 

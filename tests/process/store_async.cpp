@@ -2,6 +2,7 @@
 // Calls of an async_store inside the ranks of a real world: the wait for a key and the wait for a message are one wait,
 // and both wake the thread of the rank.
 #include "../support/processes.hpp"
+#include "../support/rank_checks.hpp"
 
 #include <cohort/run.hpp>
 #include <cohort/store/async_store.hpp>
@@ -30,14 +31,6 @@ namespace {
 
 constexpr int process_count = 3;
 
-#define REQUIRE_RANK(...)                                                    \
-  do {                                                                       \
-    if (!(__VA_ARGS__)) {                                                    \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
-      co_return 1;                                                           \
-    }                                                                        \
-  } while (false)
-
 task<int> meet(communicator<cpu> world) {
   const auto here = std::this_thread::get_id();
   std::optional<tcp_store_server> server;
@@ -54,11 +47,11 @@ task<int> meet(communicator<cpu> world) {
     const std::string at = std::to_string(round) + "/";
     auto theirs = s.get(at + std::to_string(next), timeout{60s});
     const int total = co_await world.all_reduce(world.rank() + round, sum{});
-    REQUIRE_RANK(std::this_thread::get_id() == here);
+    CO_REQUIRE_RANK(std::this_thread::get_id() == here);
     co_await s.set(at + std::to_string(world.rank()), std::to_string(total));
     const std::string told = co_await theirs;
-    REQUIRE_RANK(told == std::to_string(total));
-    REQUIRE_RANK(std::this_thread::get_id() == here);
+    CO_REQUIRE_RANK(told == std::to_string(total));
+    CO_REQUIRE_RANK(std::this_thread::get_id() == here);
   }
 
   // One waits for a key with nothing else to do: its engine sleeps, and the store wakes it.
@@ -72,9 +65,9 @@ task<int> meet(communicator<cpu> world) {
     auto go = s.get("go", timeout{60s});
     co_await s.set("asleep/" + std::to_string(world.rank()), "");
     const std::string said = co_await go;
-    REQUIRE_RANK(said == "now");
+    CO_REQUIRE_RANK(said == "now");
   }
-  REQUIRE_RANK(std::this_thread::get_id() == here);
+  CO_REQUIRE_RANK(std::this_thread::get_id() == here);
 
   // A queue shares work among the ranks, each item to one of them.
   if (world.rank() == 0) {
@@ -87,8 +80,8 @@ task<int> meet(communicator<cpu> world) {
     item = std::stoi(text);
   }
   const int all = co_await world.all_reduce(mine, sum{});
-  REQUIRE_RANK(all == 30 * 31 / 2);
-  REQUIRE_RANK(std::this_thread::get_id() == here);
+  CO_REQUIRE_RANK(all == 30 * 31 / 2);
+  CO_REQUIRE_RANK(std::this_thread::get_id() == here);
   co_await world.barrier();  // rank 0 serves until all are done
   co_return 0;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Long messages between ranks of one host that their sender gives up in the very moment in which they are read, and a sender
 // that stops while it writes: two connections of one process, whose streams stand for memory that both see.
+#include "../support/host_stream.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cohort/transport/peer_connection.hpp>
@@ -24,49 +26,8 @@ using namespace cohort;
 using namespace cohort::transport;
 using namespace std::chrono_literals;
 
-struct direction {
-  std::deque<std::byte> bytes{};
-  std::array<byte_stream::cursor, byte_stream::cursors> cursors{};
-};
-
-class local_stream final : public byte_stream {
- public:
-  local_stream(direction& out, direction& in, std::function<bool()>& reads) : out_(&out), in_(&in), reads_(&reads) {}
-  std::size_t send(std::span<const piece> from, boost::system::error_code&) override {
-    std::size_t sent = 0;
-    for (const piece& p : from) {
-      out_->bytes.insert(out_->bytes.end(), p.data, p.data + p.bytes);
-      sent += p.bytes;
-    }
-    return sent;
-  }
-  std::size_t receive(std::span<const piece> into, boost::system::error_code&) override {
-    std::size_t got = 0;
-    for (const piece& p : into) {
-      const std::size_t part = std::min(p.bytes, in_->bytes.size());
-      std::copy_n(in_->bytes.begin(), part, p.data);
-      in_->bytes.erase(in_->bytes.begin(), in_->bytes.begin() + static_cast<std::ptrdiff_t>(part));
-      got += part;
-    }
-    return got;
-  }
-  void close() noexcept override {}
-  [[nodiscard]] std::size_t eager_limit() const noexcept override { return 1000; }
-  [[nodiscard]] bool same_host() const noexcept override { return true; }
-  [[nodiscard]] cursor* outgoing_cursor(std::size_t n) noexcept override { return &out_->cursors[n]; }
-  [[nodiscard]] cursor* incoming_cursor(std::size_t n) noexcept override { return &in_->cursors[n]; }
-  bool read_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
-    const bool message = into[0].bytes > 1;
-    if (message && *reads_ && !(*reads_)()) return false;
-    for (std::size_t i = 0; i < into.size(); ++i) std::memcpy(into[i].data, from[i].data, into[i].bytes);
-    return true;
-  }
-
- private:
-  direction* out_;
-  direction* in_;
-  std::function<bool()>* reads_;
-};
+using harness::direction;
+using harness::host_stream;
 
 struct end : peer_connection_owner {
   std::function<bool()> reads{};  // what happens while this end reads; false: it cannot
@@ -78,7 +39,7 @@ struct end : peer_connection_owner {
 
   end(direction& out, direction& in, copying how)
       : connection(std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this),
-                                                     std::make_unique<local_stream>(out, in, reads), 1)) {
+                                                     std::make_unique<host_stream>(out, in, reads), 1)) {
     connection->copy_by(how);
   }
   void on_message(peer_connection&, const envelope&) override {}

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 // Offers of long messages, which their receiver copies out of the sender's memory: a stream that is full takes an offer in
 // parts, and between two of them the receiver may destroy the communicator that it is for.
+#include "../support/host_stream.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cohort/transport/peer_connection.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,54 +24,8 @@ using namespace cohort::transport;
 constexpr std::uint64_t kept = 5;  // communicators
 constexpr std::uint64_t gone = 6;
 
-/// What one end writes and the other reads, as far as it may see.
-struct bytes_on_their_way {
-  std::vector<std::byte> all{};
-  std::size_t read = 0;
-  std::size_t visible = 0;
-  std::array<byte_stream::cursor, byte_stream::cursors> cursors{};
-};
-
-class host_stream final : public byte_stream {
- public:
-  host_stream(bytes_on_their_way& out, bytes_on_their_way& in) : out_(&out), in_(&in) {}
-  std::size_t send(std::span<const piece> from, boost::system::error_code&) override {
-    std::size_t sent = 0;
-    for (const piece& p : from) {
-      out_->all.insert(out_->all.end(), p.data, p.data + p.bytes);
-      sent += p.bytes;
-    }
-    return sent;
-  }
-  std::size_t receive(std::span<const piece> into, boost::system::error_code&) override {
-    std::size_t got = 0;
-    for (const piece& p : into) {
-      const std::size_t part = std::min(p.bytes, in_->visible - in_->read);
-      std::copy_n(in_->all.data() + in_->read, part, p.data);
-      in_->read += part;
-      got += part;
-    }
-    return got;
-  }
-  void close() noexcept override {}
-  [[nodiscard]] std::size_t eager_limit() const noexcept override { return 1000; }
-  [[nodiscard]] bool same_host() const noexcept override { return true; }
-  [[nodiscard]] cursor* outgoing_cursor(std::size_t n) noexcept override { return &out_->cursors[n]; }
-  [[nodiscard]] cursor* incoming_cursor(std::size_t n) noexcept override { return &in_->cursors[n]; }
-  /// Needs: one piece of the receiver's
-  bool read_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
-    std::byte* to = into[0].data;
-    for (const piece& p : from) {
-      std::memcpy(to, p.data, p.bytes);
-      to += p.bytes;
-    }
-    return true;
-  }
-
- private:
-  bytes_on_their_way* out_;
-  bytes_on_their_way* in_;
-};
+using harness::direction;
+using harness::host_stream;
 
 /// Keeps what is announced, but for the communicator that it has destroyed.
 struct end : peer_connection_owner {
@@ -78,11 +33,12 @@ struct end : peer_connection_owner {
   bool has_destroyed = false;
   int received = 0;
   std::string lost{};
+  std::function<bool()> reads{};
   std::shared_ptr<peer_connection> connection;
 
-  end(bytes_on_their_way& out, bytes_on_their_way& in)
+  end(direction& out, direction& in)
       : connection(std::make_shared<peer_connection>(static_cast<peer_connection_owner&>(*this),
-                                                     std::make_unique<host_stream>(out, in), 1)) {}
+                                                     std::make_unique<host_stream>(out, in, reads), 1)) {}
 
   void on_message(peer_connection&, const envelope&) override { FAIL("no message is that short"); }
   void on_announce(peer_connection& c, const envelope& header, std::uint64_t ticket) override {
@@ -120,24 +76,24 @@ std::size_t destroy_within(std::size_t pieces, std::size_t cut, bool other_in_fr
   CAPTURE(pieces);
   CAPTURE(cut);
   CAPTURE(other_in_front);
-  bytes_on_their_way there;
-  bytes_on_their_way back;
+  direction there;
+  direction back;
   end sender(there, back);
   end receiver(back, there);
   message in_front(kept, pieces, std::byte{1});
   message in_vain(gone, pieces, std::byte{2});
   message behind(kept, pieces, std::byte{3});
   if (other_in_front) sender.connection->send(in_front.r);
-  const std::size_t first = there.all.size();
+  const std::size_t first = there.bytes.size();
   sender.connection->send(in_vain.r);
-  const std::size_t length = there.all.size() - first;
+  const std::size_t length = there.bytes.size() - first;
   sender.connection->send(behind.r);
 
-  there.visible = first + std::min(cut, length);
+  there.hidden = there.bytes.size() - (first + std::min(cut, length));
   receiver.connection->try_read();
   receiver.has_destroyed = true;
   receiver.connection->forget(gone);
-  there.visible = there.all.size();
+  there.hidden = 0;
   receiver.connection->try_read();
   REQUIRE(receiver.lost.empty());
   REQUIRE(receiver.announced.size() == (other_in_front ? 3U : 2U));

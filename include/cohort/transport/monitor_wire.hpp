@@ -29,6 +29,7 @@ enum class monitor_message : std::uint8_t {
   closing = 9,    ///< monitor -> ranks: it goes, the others watch over themselves
   welcome = 10,   ///< monitor -> ranks: everybody is connected
   part = 11,      ///< rank -> monitor: the beginning of a heartbeat or goodbye that is too long for one frame
+  unformed = 12,  ///< rank -> monitor: it waits on a communicator for one that has left, and may never have formed it
 };
 
 inline constexpr std::size_t monitor_frame_limit = std::size_t{1} << 20;

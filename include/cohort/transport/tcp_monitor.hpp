@@ -165,7 +165,7 @@ class tcp_monitor {
         }
       }
     }
-    for (const fault& each : questions) link_->send(monitor_message::report, encode_report(each, {}));
+    for (const fault& each : questions) link_->send(monitor_message::unformed, encode_report(each, {}));
   }
   [[nodiscard]] std::vector<arrival> arrivals() {
     const std::lock_guard lock(mutex_);

@@ -133,6 +133,9 @@ class tcp_monitor_server {
       case monitor_message::report:
         if (auto report = decode_report(payload)) on_report(std::move(*report));
         break;
+      case monitor_message::unformed:
+        if (auto report = decode_report(payload)) judge_unformed(std::move(report->what));
+        break;
       default: break;
     }
   }
@@ -217,7 +220,6 @@ class tcp_monitor_server {
   void on_report(fault_report r) {
     // The first cause has been told already.
     if (verdicts_.contains(r.what.context)) return;
-    if (r.what.code == errc::peer_lost && r.what.text.empty()) return judge_unformed(std::move(r.what));
     const bool suspicion = r.what.code == errc::peer_lost && r.what.context == every_context;
     if (suspicion || (r.what.code == errc::timed_out && r.what.sequence >= 0)) {
       // Who is suspected may be about to say goodbye; who has not arrived is asked now, not at the last heartbeat.
@@ -236,7 +238,8 @@ class tcp_monitor_server {
   /// A rank waits on a communicator for one that has left the world. If that never told of it, it never formed it.
   void judge_unformed(fault f) {
     const auto gone = static_cast<std::size_t>(f.culprit);
-    if (gone >= ranks_.size() || !never_formed(standings_[gone], f.context)) return;
+    if (verdicts_.contains(f.context) || gone >= ranks_.size() || !never_formed(standings_[gone], f.context)) return;
+    f.code = errc::peer_lost;
     f.text = departure_text(standings_[gone], f.context, f.sequence);
     decide(std::move(f));
   }

@@ -22,8 +22,8 @@ COHORT_DECL void mpi_endpoint::want_comm(std::uint64_t context, native_line& lin
 COHORT_DECL void mpi_endpoint::tell_of_comm(int member, mpi_packet::kind what, std::uint64_t context) {
   mpi_packet p = mpi_packet::of(what);
   p.context = context;
-  if (member != rank()) return post(member, p);
-  on_comm(rank(), p);
+  if (member == rank()) return on_comm(rank(), p);
+  if (!left_[static_cast<std::size_t>(member)]) post(member, p);
 }
 
 COHORT_DECL void mpi_endpoint::ask_next_member(std::uint64_t context, native_line& line) {

@@ -96,11 +96,8 @@ class shm_links {
     }
     return moved;
   }
-  /// Whether there may be more shares of messages to copy: one of each is, a turn.
-  [[nodiscard]] bool any_shares() const noexcept {
-    return std::any_of(ranks_.begin(), ranks_.end(), [this](int r) { return to(r).connection->has_shares(); });
-  }
-  /// Whether a rank has written something that this one has not seen, or made room that it waits for.
+  /// Whether a rank has written something that this one has not seen, or made room that it waits for, or there are more shares of
+  /// messages to copy: one of each is, a turn.
   [[nodiscard]] bool any_ready() const noexcept {
     return std::any_of(ranks_.begin(), ranks_.end(), [this](int r) {
       const link& l = links_[static_cast<std::size_t>(r)];
