@@ -36,7 +36,7 @@ standing rank_at(int rank, std::int64_t entered, std::int64_t completed, std::ve
   s.rank = rank;
   s.host = "host" + std::to_string(rank);
   s.pid = 100 + rank;
-  s.arrivals.push_back({context, entered, completed, std::move(calls)});
+  s.note({context, entered, completed, std::move(calls)});
   return s;
 }
 standing rank_that_did_nothing(int rank) { return rank_at(rank, -1, -1, {}); }
@@ -189,7 +189,7 @@ TEST_CASE("verdict: a rank without a host, or with a call nobody told of, is sti
 TEST_CASE("verdict: who has destroyed a communicator that others are in is named, as a rank of the world") {
   std::vector<standing> world{rank_at(0, 3, 2, {reduce_ten}, 77), rank_at(1, 2, 2, {barrier}, 77)};
   CHECK_FALSE(judge_departures(world).has_value());
-  world[1].arrivals.front().retired = true;
+  world[1].arrivals.begin()->second.retired = true;
   const std::optional<fault> f = judge_departures(world);
   REQUIRE(f.has_value());
   CHECK(f->code == errc::peer_lost);

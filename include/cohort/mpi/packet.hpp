@@ -148,7 +148,7 @@ struct mpi_standing {
     a.members = members;
     a.retired = retired;
     for (std::uint32_t i = 0; i < calls; ++i) a.calls.push_back(signature::unpack(call_bits[i], call_counts[i]));
-    who.arrivals.push_back(std::move(a));
+    who.note(std::move(a));
     return who;
   }
 };

@@ -7,7 +7,9 @@
 #include <cohort/transport/signature.hpp>
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cohort::transport {
@@ -45,7 +47,12 @@ struct standing {
   bool left = false;  ///< it has said goodbye
   std::string host{};
   long pid = 0;
-  std::vector<arrival> arrivals{};
+  std::map<std::uint64_t, arrival> arrivals{};  ///< by communicator
+
+  void note(arrival a) {
+    const std::uint64_t context = a.context;
+    arrivals.insert_or_assign(context, std::move(a));
+  }
 };
 
 }  // namespace cohort::transport

@@ -44,12 +44,14 @@ class inproc_hub {
   // Everything below: with mutex_ held.
   std::shared_ptr<const fault> judge(fault f, const std::vector<int>& members);
   void judge_departed();
-  [[nodiscard]] std::optional<fault> judge_unformed() const;
+  void judge_departed_from(std::uint64_t context);
+  [[nodiscard]] std::optional<fault> judge_unformed(std::size_t rank, const group& g) const;
   void judge_departure_of(int rank, std::uint64_t context);
   void spread(fault f);
   void note_retired(int rank, const group& g);
   void forget(std::uint64_t context);
   void refresh_standings();
+  void refresh_standings_on(std::uint64_t context);
   [[nodiscard]] bool is_away(int rank, std::uint64_t context) const;
   [[nodiscard]] bool others_away(const group& g) const;
   [[nodiscard]] std::string away_text(int rank, const group& g) const;
@@ -62,7 +64,7 @@ class inproc_hub {
   std::vector<std::unique_ptr<matcher>> matchers_{};
   detail::buffer_cache payloads_{};
   std::vector<standing> standings_{};
-  std::vector<std::vector<group*>> groups_{};
+  std::vector<std::unordered_map<std::uint64_t, group*>> groups_{};  // of each rank, by their contexts
   std::unordered_map<std::uint64_t, std::shared_ptr<const fault>> verdicts_{};
   // What the first rank to come called under each number of each communicator: the others are held against it.
   struct first_call {

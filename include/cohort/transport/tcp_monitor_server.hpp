@@ -142,18 +142,13 @@ class tcp_monitor_server {
 
   // What a rank did on a communicator that it has destroyed stays on record.
   void merge(std::size_t index, const std::vector<arrival>& news) {
-    std::vector<arrival>& record = standings_[index].arrivals;
     for (const arrival& a : news) {
-      const auto at =
-          std::find_if(record.begin(), record.end(), [&](const arrival& b) { return b.context == a.context; });
-      if (at != record.end() && at->entered == a.entered && at->completed == a.completed && at->retired == a.retired)
+      const arrival* const known = find_arrival(standings_[index], a.context);
+      if (known != nullptr && known->entered == a.entered && known->completed == a.completed &&
+          known->retired == a.retired)
         continue;
       changed_.insert(a.context);
-      if (at == record.end()) {
-        record.push_back(a);
-      } else {
-        *at = a;
-      }
+      standings_[index].note(a);
       if (a.retired) forget_if_retired(a);
     }
   }
@@ -167,9 +162,7 @@ class tcp_monitor_server {
     };
     const auto retired = std::count_if(standings_.begin(), standings_.end(), has_retired);
     if (retired < static_cast<std::ptrdiff_t>(a.members)) return;
-    for (standing& s : standings_) {
-      std::erase_if(s.arrivals, [&a](const arrival& b) { return b.context == a.context; });
-    }
+    for (standing& s : standings_) s.arrivals.erase(a.context);
     changed_.erase(a.context);
     verdicts_.erase(a.context);
   }

@@ -17,9 +17,8 @@
 namespace cohort::transport {
 
 [[nodiscard]] inline const arrival* find_arrival(const standing& who, std::uint64_t context) {
-  const auto at = std::find_if(who.arrivals.begin(), who.arrivals.end(),
-                               [context](const arrival& a) { return a.context == context; });
-  return at == who.arrivals.end() ? nullptr : &*at;
+  const auto at = who.arrivals.find(context);
+  return at == who.arrivals.end() ? nullptr : &at->second;
 }
 
 [[nodiscard]] inline std::string call_text(const arrival& a) {
@@ -126,30 +125,42 @@ namespace cohort::transport {
          (gone.left ? " and left the world" : " and destroyed this communicator");
 }
 
-/// A rank that said goodbye, or destroyed its communicator, before it called what others are in: nobody will ever
-/// complete that.
+/// A rank that said goodbye, or destroyed that communicator, before it called what the one that waits is in there: nobody will
+/// ever complete that.
+[[nodiscard]] inline std::optional<fault> judge_departures_from(const std::vector<standing>& world,
+                                                                const standing& waiting, const arrival& a) {
+  if (waiting.left || a.completed >= a.entered) return std::nullopt;
+  for (const standing& gone : world) {
+    const arrival* const theirs = find_arrival(gone, a.context);
+    // Who leaves has nothing in flight: what it called and did not complete has failed there.
+    if (theirs == nullptr || theirs->completed >= a.entered || !(gone.left || theirs->retired)) continue;
+    return fault{errc::peer_lost, gone.rank,  waiting.rank,
+                 a.context,       a.entered, departure_text(gone, a.context, a.entered)};
+  }
+  return std::nullopt;
+}
+
+/// The same on any communicator.
 ///
 /// Needs: `judged(context)` is true for communicators whose failure has been told already
 template <class Judged>
 [[nodiscard]] std::optional<fault> judge_departures(const std::vector<standing>& world, Judged judged) {
-  for (const standing& gone : world) {
-    for (const standing& waiting : world) {
-      if (waiting.left) continue;
-      for (const arrival& a : waiting.arrivals) {
-        if (a.completed >= a.entered || judged(a.context)) continue;
-        const arrival* const theirs = find_arrival(gone, a.context);
-        // Who leaves has nothing in flight: what it called and did not complete has failed there.
-        if (theirs == nullptr || theirs->completed >= a.entered || !(gone.left || theirs->retired)) continue;
-        fault f;
-        f.code = errc::peer_lost;
-        f.context = a.context;
-        f.sequence = a.entered;
-        f.culprit = gone.rank;
-        f.reporter = waiting.rank;
-        f.text = departure_text(gone, a.context, a.entered);
-        return f;
-      }
+  for (const standing& waiting : world) {
+    for (const auto& [context, a] : waiting.arrivals) {
+      if (judged(context)) continue;
+      if (auto f = judge_departures_from(world, waiting, a)) return f;
     }
+  }
+  return std::nullopt;
+}
+
+/// The same on one communicator.
+[[nodiscard]] inline std::optional<fault> judge_departures_on(const std::vector<standing>& world,
+                                                              std::uint64_t context) {
+  for (const standing& waiting : world) {
+    const arrival* const a = find_arrival(waiting, context);
+    if (a == nullptr) continue;
+    if (auto f = judge_departures_from(world, waiting, *a)) return f;
   }
   return std::nullopt;
 }

@@ -28,7 +28,7 @@ COHORT_DECL standing mpi_endpoint::standing_in(const group& g) const {
   standing here;
   here.rank = rank();
   here.host = host_;
-  here.arrivals.push_back(g.arrival());
+  here.note(g.arrival());
   return here;
 }
 

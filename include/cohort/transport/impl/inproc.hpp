@@ -252,13 +252,13 @@ COHORT_DECL void inproc_endpoint::entered(const call& c) {
     return;
   }
   if (hub_->somebody_left_ || hub_->retiring_.contains(c.home().context())) {
-    hub_->judge_departed();
+    hub_->judge_departed_from(c.home().context());
   }
 }
 
 COHORT_DECL void inproc_endpoint::group_added(group& g) {
   const std::lock_guard lock(hub_->mutex_);
-  hub_->groups_[index()].push_back(&g);
+  hub_->groups_[index()].emplace(g.context(), &g);
   // The others may have failed before this rank came.
   if (const auto known = hub_->verdicts_.find(g.context()); known != hub_->verdicts_.end()) {
     faults_.push_back(known->second);
@@ -268,9 +268,8 @@ COHORT_DECL void inproc_endpoint::group_added(group& g) {
 
 COHORT_DECL void inproc_endpoint::group_removed(group& g) {
   const std::lock_guard lock(hub_->mutex_);
-  hub_->refresh_standings();
-  auto& known = hub_->groups_[index()];
-  known.erase(std::remove(known.begin(), known.end(), &g), known.end());
+  hub_->refresh_standings_on(g.context());
+  hub_->groups_[index()].erase(g.context());
   if (g.context() != 0) hub_->note_retired(rank(), g);
   bool awaited = false;
   mine().forget(g.context(), [&awaited](const early_message& m) { awaited = awaited || m.sender != nullptr; });
@@ -298,17 +297,13 @@ COHORT_DECL void inproc_endpoint::leave() {
 COHORT_DECL void inproc_hub::refresh_standings() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     // What a rank did on a communicator that it has destroyed stays on record.
-    for (const group* const g : groups_[r]) {
-      const arrival now = g->arrival();
-      auto& record = standings_[r].arrivals;
-      const auto at =
-          std::find_if(record.begin(), record.end(), [&](const arrival& a) { return a.context == now.context; });
-      if (at == record.end()) {
-        record.push_back(now);
-      } else {
-        *at = now;
-      }
-    }
+    for (const auto& [context, g] : groups_[r]) standings_[r].note(g->arrival());
+  }
+}
+
+COHORT_DECL void inproc_hub::refresh_standings_on(std::uint64_t context) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    if (const auto at = groups_[r].find(context); at != groups_[r].end()) standings_[r].note(at->second->arrival());
   }
 }
 
@@ -333,24 +328,37 @@ COHORT_DECL void inproc_hub::judge_departed() {
   refresh_standings();  // ranks come to operations at any time
   const auto judged = [this](std::uint64_t context) { return verdicts_.contains(context); };
   while (auto f = judge_departures(standings_, judged)) spread(std::move(*f));
-  while (auto f = judge_unformed()) spread(std::move(*f));
-}
-
-// A rank waits on a communicator for one that has left without having formed it.
-COHORT_DECL std::optional<fault> inproc_hub::judge_unformed() const {
-  if (!somebody_left_) return std::nullopt;
+  if (!somebody_left_) return;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     if (ranks_[r] == nullptr) continue;
-    for (const group* const g : groups_[r]) {
-      const arrival mine = g->arrival();
-      if (mine.completed >= mine.entered || verdicts_.contains(mine.context)) continue;
-      for (const int member : g->members()) {
-        const standing& who = standings_[static_cast<std::size_t>(member)];
-        if (!never_formed(who, mine.context)) continue;
-        return fault{errc::peer_lost, member,       static_cast<int>(r),
-                     mine.context,    mine.entered, departure_text(who, mine.context, mine.entered)};
-      }
+    for (const auto& [context, g] : groups_[r]) {
+      if (auto f = judge_unformed(r, *g)) spread(std::move(*f));
     }
+  }
+}
+
+/// The same on one communicator, which is all that a call there or its end can change.
+COHORT_DECL void inproc_hub::judge_departed_from(std::uint64_t context) {
+  refresh_standings_on(context);
+  if (verdicts_.contains(context)) return;
+  if (auto f = judge_departures_on(standings_, context)) return spread(std::move(*f));
+  if (!somebody_left_) return;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const auto at = groups_[r].find(context);
+    if (ranks_[r] == nullptr || at == groups_[r].end()) continue;
+    if (auto f = judge_unformed(r, *at->second)) return spread(std::move(*f));
+  }
+}
+
+/// A rank waits on a communicator for one that has left without having formed it.
+COHORT_DECL std::optional<fault> inproc_hub::judge_unformed(std::size_t rank, const group& g) const {
+  const arrival mine = g.arrival();
+  if (mine.completed >= mine.entered || verdicts_.contains(mine.context)) return std::nullopt;
+  for (const int member : g.members()) {
+    const standing& who = standings_[static_cast<std::size_t>(member)];
+    if (!never_formed(who, mine.context)) continue;
+    return fault{errc::peer_lost, member,       static_cast<int>(rank),
+                 mine.context,    mine.entered, departure_text(who, mine.context, mine.entered)};
   }
   return std::nullopt;
 }
@@ -360,9 +368,8 @@ COHORT_DECL std::optional<fault> inproc_hub::judge_unformed() const {
 COHORT_DECL void inproc_hub::judge_departure_of(int rank, std::uint64_t context) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     if (ranks_[r] == nullptr) continue;
-    const std::vector<group*> all = groups_[r];
-    for (const group* const g : all) {
-      if (g->rank_of(rank) < 0 || (context != 0 && g->context() != context)) continue;
+    for (const auto& [each, g] : groups_[r]) {
+      if (g->rank_of(rank) < 0 || (context != 0 && each != context)) continue;
       const bool alone = others_away(*g) && matchers_[r]->awaits(g->context(), -1, true);
       if (!alone && !matchers_[r]->awaits(g->context(), rank, true)) continue;
       fault f;
@@ -379,10 +386,11 @@ COHORT_DECL void inproc_hub::judge_departure_of(int rank, std::uint64_t context)
 // A member has destroyed its part of a communicator: the others must not wait for it. Some may have yet to form theirs.
 COHORT_DECL void inproc_hub::note_retired(int rank, const group& g) {
   const std::uint64_t context = g.context();
-  for (arrival& a : standings_[static_cast<std::size_t>(rank)].arrivals) a.retired = a.retired || a.context == context;
+  auto& record = standings_[static_cast<std::size_t>(rank)].arrivals;
+  if (const auto at = record.find(context); at != record.end()) at->second.retired = true;
   retiring_.insert(context);
   if (g.size() == 1 || others_away(g)) return forget(context);
-  judge_departed();
+  judge_departed_from(context);
   judge_departure_of(rank, context);
 }
 
@@ -390,9 +398,7 @@ COHORT_DECL void inproc_hub::forget(std::uint64_t context) {
   called_.erase(context);
   retiring_.erase(context);
   verdicts_.erase(context);
-  for (standing& s : standings_) {
-    std::erase_if(s.arrivals, [context](const arrival& a) { return a.context == context; });
-  }
+  for (standing& s : standings_) s.arrivals.erase(context);
 }
 
 /// Whether it has left the world, or destroyed its part of this communicator.

@@ -5,6 +5,7 @@
 #include <cohort/detail/fetch_line.hpp>
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/piece.hpp>
+#include <cohort/transport/shm/ring_room.hpp>
 #include <cohort/transport/shm/segment.hpp>
 
 #include <algorithm>
@@ -17,19 +18,31 @@
 
 namespace cohort::transport {
 
-/// What stands before the bytes. Positions only grow; each has one writer.
+/// What stands before the bytes. Positions count bytes and only grow; each has one writer.
 ///
 /// Each write has an entry, in turn: its word tells how far the bytes go now, and those of a short write stand beside it and
-/// nowhere else. Who waits for a write looks at the entry that will be the next, so that it gets both with one line, and
-/// takes no line away that the writer is about to write again. An entry is used again when its bytes have been read.
+/// nowhere else; of others, where they are. Who waits for a write looks at the entry that will be the next, so that it gets
+/// both with one line, and takes no line away that the writer is about to write again. An entry is used again when its bytes
+/// have been read.
 struct ring_head {
   static constexpr std::size_t line = 64;
   static constexpr std::size_t beside = 2 * line - sizeof(std::uint64_t);
   struct alignas(2 * line) entry {
     std::atomic<std::uint64_t> word{0};  ///< a position, and how many of the bytes before it stand beside it
     std::byte bytes[beside];
+
+    /// Of an entry whose bytes stand elsewhere: where in the room they begin.
+    void set_start(std::size_t start) noexcept {
+      const auto narrow = static_cast<std::uint32_t>(start);
+      std::memcpy(bytes, &narrow, sizeof narrow);
+    }
+    [[nodiscard]] std::size_t start() const noexcept {
+      std::uint32_t narrow = 0;
+      std::memcpy(&narrow, bytes, sizeof narrow);
+      return narrow;
+    }
   };
-  static constexpr std::size_t entries = 256;
+  static constexpr std::size_t entries = 64;
 
   alignas(128) std::atomic<std::uint32_t> full{0};  ///< the writer waits for room, and wants to be woken
   alignas(128) std::atomic<std::uint64_t> read{0};
@@ -44,9 +57,11 @@ struct ring_head {
 
 class ring {
  public:
-  static constexpr std::size_t capacity = std::size_t{256} << 10;
+  static constexpr std::size_t capacity = ring_room::capacity;
+  /// Where the room begins: in the midst of a page, as buffers mostly begin with one. A copy that loads from the part of a
+  /// page that it has just stored to in another waits for these stores.
   static constexpr std::size_t head_bytes =
-      (sizeof(ring_head) + shared_segment::page - 1) / shared_segment::page * shared_segment::page;
+      (sizeof(ring_head) + shared_segment::page - 1) / shared_segment::page * shared_segment::page + 1536;
   static constexpr std::size_t segment_bytes = head_bytes + capacity;
 
   ring() = default;
@@ -74,48 +89,32 @@ class ring {
     std::size_t wanted = 0;
     for (const piece& p : from) wanted += p.bytes;
     if (wanted == 0) return {0, true};
-    const std::uint64_t at = written_;
-    std::size_t room = known_room();
-    if (room < wanted) room = this->room();
-    if (room == 0) return {0, false};
-    const std::size_t start = static_cast<std::size_t>(at % capacity);
-    if (wanted <= std::min(room, ring_head::beside)) {
+    const bool beside = wanted <= ring_head::beside;
+    ring_room::place whole{room_.next(), wanted};
+    if (!(beside ? room_.follow(wanted) : room_.fits(wanted)) || !is_free(next_)) {
+      hear_reader();
+      if (!is_free(next_)) return {0, false};
+      whole = room_.find(wanted);
+    }
+    if (beside && whole.bytes == wanted) {
       write_beside(from, wanted);
       return {wanted, true};
     }
-    if (wanted <= std::min({room, part_bytes, capacity - start})) {  // in one go: most messages
-      std::byte* to = bytes_ + start;
+    if (whole.bytes == wanted && wanted <= part_bytes) {  // in one go: most messages
+      std::byte* to = bytes_ + whole.start;
       for (const piece& p : from) {
         std::memcpy(to, p.data, p.bytes);
         to += p.bytes;
       }
-      publish(at + wanted, 0);
+      publish_at(whole);
       fetch_room_for(wanted);
       return {wanted, true};
     }
-    std::size_t done = 0;
-    std::size_t told = 0;
-    for (const piece& p : from) {
-      std::size_t left = std::min(p.bytes, room - done);
-      const std::byte* data = p.data;
-      while (left > 0) {
-        const std::size_t offset = static_cast<std::size_t>((at + done) % capacity);
-        // The reader begins with the first of a long run while the rest is written.
-        const std::size_t part = std::min({left, capacity - offset, part_bytes});
-        std::memcpy(bytes_ + offset, data, part);
-        data += part;
-        left -= part;
-        done += part;
-        // The last entry is for the end of it.
-        if (done - told >= part_bytes && is_free(next_ + 1)) publish(at + (told = done), 0);
-      }
-    }
-    if (done > told) publish(at + done, 0);
-    return {done, done == wanted};
+    return write_in_parts(from, wanted, whole);
   }
   [[nodiscard]] std::size_t room() noexcept {
-    read_ = bounded(head_->read.load(std::memory_order_acquire), written_);
-    return known_room();
+    hear_reader();
+    return is_free(next_) ? room_.room() : 0;
   }
 
   [[nodiscard]] bool has_data() const noexcept { return end_ != read_ || look(); }
@@ -165,25 +164,48 @@ class ring {
   [[nodiscard]] ring_head::entry& entry(std::uint64_t number) const noexcept {
     return head_->written[number % ring_head::entries];
   }
-  [[nodiscard]] static std::uint64_t bounded(std::uint64_t read, std::uint64_t written) noexcept {
-    return written - read <= capacity ? read : written - capacity;
-  }
+  void hear_reader() noexcept { room_.note_read(head_->read.load(std::memory_order_acquire)); }
   /// Writer: whether that entry may be written, as far as is known. Entries are asked for in turn.
   [[nodiscard]] bool is_free(std::uint64_t number) const noexcept {
-    return ends_[number % ring_head::entries] <= read_;
+    return room_.written() - ends_[number % ring_head::entries] >= room_.written() - room_.read();
   }
-  [[nodiscard]] std::size_t known_room() const noexcept {
-    return is_free(next_) ? capacity - static_cast<std::size_t>(written_ - read_) : 0;
+  outcome write_in_parts(std::span<const piece> from, std::size_t wanted, ring_room::place here) noexcept {
+    std::size_t done = 0;
+    std::size_t in_piece = 0;
+    while (here.bytes > 0) {
+      std::size_t told = 0;
+      for (std::size_t at = 0; at < here.bytes;) {
+        const piece& p = from.front();
+        const std::size_t part = std::min({p.bytes - in_piece, here.bytes - at, part_bytes});
+        std::memcpy(bytes_ + here.start + at, p.data + in_piece, part);
+        at += part;
+        in_piece += part;
+        if (in_piece == p.bytes) {
+          from = from.subspan(1);
+          in_piece = 0;
+        }
+        // The reader begins with the first of a long run while the rest is written. The last entry is for the end of it.
+        if (at - told >= part_bytes && at < here.bytes && is_free(next_ + 1)) {
+          publish_at({here.start + told, at - told});
+          told = at;
+        }
+      }
+      publish_at({here.start + told, here.bytes - told});
+      done += here.bytes;
+      if (done == wanted || !is_free(next_)) break;
+      here = room_.find(wanted - done);
+    }
+    return {done, done == wanted};
   }
   /// Not with each message: a writer that waits for room looks at the word all the time, and would get room for one.
   void give_room_back() const noexcept {
-    if (read_ - told_ >= capacity / 8 || seen_ - told_entry_ >= ring_head::entries / 8) tell_read();
+    if (read_ - told_ >= ring_room::lap / 4 || seen_ - told_entry_ >= ring_head::entries / 4) tell_read();
   }
   /// Reader: how many bytes there are that can be copied from one place.
   [[nodiscard]] std::size_t in_a_row() const noexcept {
     if (end_ == read_) (void)look();
     // A long run comes in parts.
-    while (end_ - read_ >= part_bytes && from_ == nullptr && look()) {}
+    while (end_ - read_ >= part_bytes && !beside_ && look()) {}
     return static_cast<std::size_t>(end_ - read_);
   }
   /// Whether there is more than what is known. Bytes beside a word are not taken while there are others before them.
@@ -198,9 +220,15 @@ class ring {
       return false;
     }
     const bool beside = (word & ((std::uint64_t{1} << ring_head::shift) - 1)) == more && more <= ring_head::beside;
-    if (beside && end_ != read_) return false;
-    from_ = beside ? next.bytes : nullptr;
-    length_ = static_cast<std::size_t>(more);
+    const std::byte* from = next.bytes;
+    if (!beside) {
+      const std::size_t start = next.start();
+      if (start > capacity || more > capacity - start) return false;
+      from = bytes_ + start;
+    }
+    if (end_ != read_ && (beside || beside_ || from != row_end_)) return false;
+    beside_ = beside;
+    row_end_ = from + more;
     end_ += more;
     ++seen_;
     if (!beside) fetch_first();
@@ -210,22 +238,16 @@ class ring {
   }
   /// What is read first comes from the other core while its header is looked at.
   void fetch_first() const noexcept {
+    const std::byte* const from = row_end_ - (end_ - read_);
     const auto bytes = std::min<std::size_t>(static_cast<std::size_t>(end_ - read_), 16 * ring_head::line);
-    for (std::size_t at = 0; at < bytes; at += ring_head::line) {
-      __builtin_prefetch(bytes_ + static_cast<std::size_t>((read_ + at) % capacity));
-    }
+    for (std::size_t at = 0; at < bytes; at += ring_head::line) __builtin_prefetch(from + at);
   }
   /// Bytes [at, at + bytes), all of which are there in a row.
   void copy(std::uint64_t at, std::byte* into, std::size_t bytes) const noexcept {
     if (bytes == 0) return;
-    if (from_ != nullptr) {
-      copy_words(from_ + (length_ - static_cast<std::size_t>(end_ - at)), into, bytes);
-      return;
-    }
-    const std::size_t start = static_cast<std::size_t>(at % capacity);
-    const std::size_t part = std::min(bytes, capacity - start);
-    std::memcpy(into, bytes_ + start, part);
-    if (bytes > part) std::memcpy(into + part, bytes_, bytes - part);
+    const std::byte* const from = row_end_ - (end_ - at);
+    if (beside_) return copy_words(from, into, bytes);
+    std::memcpy(into, from, bytes);
   }
   /// Word by word, as what has just been written in words is read at once only in words: a wider read waits for the writes.
   static void copy_words(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
@@ -236,9 +258,14 @@ class ring {
     }
     for (; bytes > 0; --bytes) *to++ = *from++;
   }
-  void publish(std::uint64_t position, std::size_t bytes_beside) noexcept {
-    ends_[next_ % ring_head::entries] = written_ = position;
-    entry(next_).word.store(ring_head::word(position, bytes_beside), std::memory_order_release);
+  void publish_at(const ring_room::place& p) noexcept {
+    entry(next_).set_start(p.start);
+    publish(p.bytes, 0);
+  }
+  void publish(std::size_t bytes, std::size_t bytes_beside) noexcept {
+    room_.advance(bytes);
+    ends_[next_ % ring_head::entries] = room_.written();
+    entry(next_).word.store(ring_head::word(room_.written(), bytes_beside), std::memory_order_release);
     ++next_;
     // The next one may be looked at already. That behind it comes while the next is made; what is written after those to a
     // line that is elsewhere waits for it.
@@ -246,11 +273,13 @@ class ring {
     detail::fetch_line_to_write(lines);
     detail::fetch_line_to_write(lines + ring_head::line);
   }
-  /// The next message is often like the last: its lines, which the reader has had, come while it is made.
+  /// The next message is often like the last: its lines, which the reader has had, come while it is made. The one that the
+  /// last ends in is still to be read.
   void fetch_room_for(std::size_t bytes) const noexcept {
     const std::size_t lines = std::min<std::size_t>(bytes / ring_head::line + 2, 64);
-    for (std::size_t i = 1; i <= lines; ++i) {
-      detail::fetch_line_to_write(bytes_ + static_cast<std::size_t>((written_ + i * ring_head::line) % capacity));
+    const std::size_t next = room_.fits(bytes) ? room_.next() + ring_head::line : 0;
+    for (std::size_t i = 0; i < lines; ++i) {
+      detail::fetch_line_to_write(bytes_ + (next + i * ring_head::line) % capacity);
     }
   }
   void write_beside(std::span<const piece> from, std::size_t bytes) noexcept {
@@ -259,7 +288,7 @@ class ring {
       copy_words(p.data, to, p.bytes);
       to += p.bytes;
     }
-    publish(written_ + bytes, bytes);
+    publish(bytes, bytes);
   }
   /// What a word has room for of a position: more bytes than will ever be written.
   static constexpr std::uint64_t positions = ~std::uint64_t{0} >> ring_head::shift;
@@ -267,16 +296,16 @@ class ring {
   shared_segment memory_{};
   ring_head* head_ = nullptr;
   std::byte* bytes_ = nullptr;
-  // The writer's own: what it has written, its next entry, and the position that each entry was last written with.
-  std::uint64_t written_ = 0;
+  // The writer's own: where its bytes go, its next entry, and the position that each entry was last written with.
+  ring_room room_{};
   std::uint64_t next_ = 0;
   std::array<std::uint64_t, ring_head::entries> ends_{};
-  std::uint64_t read_ = 0;  // the reader's own, or what the writer last knew of it
-  // The reader's: how far it may read, the entry behind that, and where the bytes are if they stand in one.
+  // The reader's own: how far it has read and may read, the entry behind that, and what those bytes end before.
+  std::uint64_t read_ = 0;
   mutable std::uint64_t end_ = 0;
   mutable std::uint64_t seen_ = 0;
-  mutable const std::byte* from_ = nullptr;
-  mutable std::size_t length_ = 0;
+  mutable const std::byte* row_end_ = nullptr;
+  mutable bool beside_ = false;
   // What the writer has been told of that.
   mutable std::uint64_t told_ = 0;
   mutable std::uint64_t told_entry_ = 0;
