@@ -55,6 +55,8 @@ def parse(words):
     p.add_argument("--functor", choices=["sum", "user"], default="sum", help="user: one that no library knows")
     p.add_argument("--rounds", type=int, default=11, help="turns of every library at a cell, over all starts")
     p.add_argument("--starts", type=int, default=3, help="how often the ranks of every library are started")
+    p.add_argument("--settle", type=int, default=0, metavar="TURNS",
+                   help="afterwards measure each cell whose target lies between the quartiles of its turns again, with so many")
     p.add_argument("--batch-ms", type=float, default=12.0, help="aim for batches of this length")
     p.add_argument("--quick", action="store_true", help="5 rounds of 2 ms, one start: for tuning, not for claims")
     p.add_argument("--unchanged", action="store_true", help="write the inputs once, not before each call")
@@ -65,9 +67,11 @@ def parse(words):
     p.add_argument("--name", default="comparison", help="of the files there")
     options = p.parse_args(words)
     if options.quick:
-        options.rounds, options.starts, options.batch_ms = 5, 1, 2.0
+        options.rounds, options.starts, options.batch_ms, options.settle = 5, 1, 2.0, 0
     if any(n < 2 for n in options.ranks) or not 1 <= options.starts <= options.rounds:
         p.error("at least 2 ranks, 1 start, and a round for each start")
+    if options.settle and options.settle < 4 * options.starts:
+        p.error(f"--settle {options.settle}: at least {4 * options.starts} turns, as there are {options.starts} starts")
     return options
 
 
@@ -211,6 +215,26 @@ def measure(running, cell, turns, options, trouble):
         cell.turns.append(took)
 
 
+def rows_of(cells, rounds, starts, options, say, trouble):
+    """Measures cells of one transport and number of ranks: so many turns, over so many starts of all ranks."""
+    rows = []
+    for start in range(starts):
+        # Where ranks share cores, one start may take twice as long as another for all that is asked of it.
+        running = start_jobs(options, cells[0].ranks, cells[0].transport, say)
+        turns = rounds // starts + (start < rounds % starts)
+        try:
+            with jobs.busy_process(options.beside):
+                for cell in cells:
+                    measure(running, cell, turns, options, trouble)
+                    if start == starts - 1:
+                        rows.append(cell.row(options))
+                        print(report.line(rows[-1]), flush=True)
+        finally:
+            for job in running.values():
+                job.close()
+    return rows
+
+
 def summary(times):
     """Median, minimum, and first and third quartile."""
     ordered = sorted(times)
@@ -243,25 +267,24 @@ def main(words):
 
     for transport in options.transport:
         for ranks in options.ranks:
-            cells = cells_of(options, transport, ranks)
-            for start in range(options.starts):
-                # Where ranks share cores, one start may take twice as long as another for all that is asked of it.
-                running = start_jobs(options, ranks, transport, say_once)
-                turns = options.rounds // options.starts + (start < options.rounds % options.starts)
-                try:
-                    with jobs.busy_process(options.beside):
-                        for cell in cells:
-                            measure(running, cell, turns, options, trouble)
-                            if start == options.starts - 1:
-                                rows.append(cell.row(options))
-                                print(report.line(rows[-1]), flush=True)
-                finally:
-                    for job in running.values():
-                        job.close()
+            rows += rows_of(cells_of(options, transport, ranks), options.rounds, options.starts, options, say_once, trouble)
+    copying = targets.copying_of(limits, len(os.sched_getaffinity(0)))
+    near = targets.near(rows, copying) if options.settle else []
+    if near:
+        print(f"again, as their target lies between their quartiles: {len(near)} cells", flush=True)
+        # All turns of before are left out, of cells that were met as of those that were not: to add turns only to what had
+        # missed, or to keep the better of two runs, would make targets met by chance.
+        groups = {}
+        for row in near:
+            groups.setdefault((row["transport"], row["ranks"]), []).append(row)
+        settled = []
+        for (transport, ranks), found in groups.items():
+            cells = [Cell(transport, ranks, row["operation"], row["bytes"], options) for row in found]
+            settled += rows_of(cells, options.settle, 2 * options.starts, options, say_once, trouble)
+        rows = report.replaced(rows, settled)
     for each in trouble:
         print("trouble: " + each)
     if options.output:
-        copying = targets.copying_of(limits, len(os.sched_getaffinity(0)))
         report.write(options, rows, limits, trouble, time.time() - began, targets.table(rows, copying))
     if any(count for row in rows for count in row["wrong"].values()):
         sys.exit("compare.sh: some results were wrong")

@@ -27,6 +27,17 @@ def size_text(count):
     return f"{count} B"
 
 
+def key(row):
+    """What tells a cell from the others."""
+    return row["transport"], row["ranks"], row["operation"], row["bytes"]
+
+
+def replaced(rows, others):
+    """The rows, each of those that `others` has by the one there."""
+    by_key = {key(row): row for row in others}
+    return [by_key.get(key(row), row) for row in rows]
+
+
 def cell_text(row):
     return f"{row['operation']} {size_text(row['bytes'])}, {row['ranks']} ranks"
 
@@ -132,6 +143,8 @@ def markdown(options, rows, limits, trouble, seconds, about, aims):
             ("The inputs are the same all the time. " if options.unchanged else
              "Every rank writes its input anew before each call, as a program does that has computed it; that is not "
              "counted from 4 KiB on. ") +
+            (f"Cells whose target lay between the quartiles of these rounds were measured again with {options.settle} rounds over "
+             f"{2 * options.starts} starts, and only these count, whichever way they went. " if options.settle else "") +
             "A size is the larger of one rank's input and output. `latency` is half a round trip, `bandwidth` the time of a "
             "message in a window of up to 64. `fastest peer / cohort` is the fastest peer's median over cohort's, with the quartiles of "
             "the rounds; Gloo has TCP alone. `registered` is cohort with the same buffers registered. `bare` is no library: "
@@ -171,7 +184,7 @@ def write(options, rows, limits, trouble, seconds, aims):
         text.write(markdown(options, rows, limits, trouble, seconds, about, aims))
     with open(stem + ".json", "w", encoding="utf-8") as text:
         json.dump({"machine": about, "type": options.type, "functor": options.functor, "rounds": options.rounds,
-                   "starts": options.starts, "beside": options.beside, "floors": limits, "rows": rows, "trouble": trouble}, text, indent=1)
+                   "starts": options.starts, "settle": options.settle, "beside": options.beside, "floors": limits, "rows": rows, "trouble": trouble}, text, indent=1)
     with open(stem + ".csv", "w", encoding="utf-8", newline="") as text:
         table = csv.writer(text)
         table.writerow(["transport", "ranks", "operation", "bytes", "type", "functor", "library", "median_us", "min_us",

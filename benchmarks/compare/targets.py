@@ -144,6 +144,29 @@ def over_mpi(rows):
                 yield words, most, unit, sorted(here, key=lambda each: -each[0])
 
 
+def near(rows, copying):
+    """The rows for which another run of as many turns may find otherwise: a target lies between the quartiles of their turns.
+    Of cohort over MPI those of two ranks, as among ranks that share cores that is so of nearly all."""
+    found = {}
+
+    def look(row, quartiles, least):
+        if quartiles["q1"] < least <= quartiles["q3"]:
+            found[report.key(row)] = row
+
+    for _, applies, least, registered in TARGETS:
+        for ratio, limit, row, _ in measured(rows, copying, applies, least, registered):
+            look(row, ratios_of(row, registered), least)
+    for row in rows:
+        if row["ranks"] != 2:
+            continue
+        for library, r in row["over_mpi"].items():
+            if row["bytes"] >= 64 * KIB:
+                look(row, r, 1.02)
+            elif row["bytes"] == 8:
+                look(row, r, 1 + 0.3 / row["times"][library]["median"])
+    return list(found.values())
+
+
 def limit_text(limit):
     return f" (limit {limit:.2f})" if limit is not None else ""
 

@@ -339,8 +339,7 @@ TEST_CASE("messages that are read as they come use the same memory again, and th
   CHECK(used() <= std::size_t{18} << 10);
   // Nobody reads: what there is stays as it is, and all of the room is used.
   int ahead = 0;
-  for (; send(5000); ++ahead) {
-  }
+  for (; send(5000); ++ahead) {}
   CHECK(ahead >= static_cast<int>(ring::capacity / 5000) - 4);
   CHECK(used() > ring::capacity - 5000);
   receive(1000);

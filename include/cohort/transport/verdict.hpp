@@ -134,7 +134,7 @@ namespace cohort::transport {
     const arrival* const theirs = find_arrival(gone, a.context);
     // Who leaves has nothing in flight: what it called and did not complete has failed there.
     if (theirs == nullptr || theirs->completed >= a.entered || !(gone.left || theirs->retired)) continue;
-    return fault{errc::peer_lost, gone.rank,  waiting.rank,
+    return fault{errc::peer_lost, gone.rank, waiting.rank,
                  a.context,       a.entered, departure_text(gone, a.context, a.entered)};
   }
   return std::nullopt;
