@@ -47,6 +47,7 @@ class inproc_hub {
   void judge_departed_from(std::uint64_t context);
   [[nodiscard]] std::optional<fault> judge_unformed(std::size_t rank, const group& g) const;
   void judge_departure_of(int rank, std::uint64_t context);
+  void judge_receives(std::size_t waiting, const group& g, int gone);
   void spread(fault f);
   void note_retired(int rank, const group& g);
   void forget(std::uint64_t context);

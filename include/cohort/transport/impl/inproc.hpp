@@ -368,19 +368,25 @@ COHORT_DECL std::optional<fault> inproc_hub::judge_unformed(std::size_t rank, co
 COHORT_DECL void inproc_hub::judge_departure_of(int rank, std::uint64_t context) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     if (ranks_[r] == nullptr) continue;
-    for (const auto& [each, g] : groups_[r]) {
-      if (g->rank_of(rank) < 0 || (context != 0 && each != context)) continue;
-      const bool alone = others_away(*g) && matchers_[r]->awaits(g->context(), -1, true);
-      if (!alone && !matchers_[r]->awaits(g->context(), rank, true)) continue;
-      fault f;
-      f.code = errc::peer_lost;
-      f.culprit = rank;
-      f.reporter = static_cast<int>(r);
-      f.context = g->context();
-      f.text = away_text(rank, *g);
-      spread(std::move(f));
+    if (context == 0) {
+      for (const auto& [each, g] : groups_[r]) judge_receives(r, *g, rank);
+    } else if (const auto at = groups_[r].find(context); at != groups_[r].end()) {
+      judge_receives(r, *at->second, rank);
     }
   }
+}
+
+COHORT_DECL void inproc_hub::judge_receives(std::size_t waiting, const group& g, int gone) {
+  if (g.rank_of(gone) < 0) return;
+  const bool alone = others_away(g) && matchers_[waiting]->awaits(g.context(), -1, true);
+  if (!alone && !matchers_[waiting]->awaits(g.context(), gone, true)) return;
+  fault f;
+  f.code = errc::peer_lost;
+  f.culprit = gone;
+  f.reporter = static_cast<int>(waiting);
+  f.context = g.context();
+  f.text = away_text(gone, g);
+  spread(std::move(f));
 }
 
 // A member has destroyed its part of a communicator: the others must not wait for it. Some may have yet to form theirs.
