@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <random>
 #include <vector>
@@ -40,7 +41,7 @@ class modelled_room {
     while (bytes > 0 && !unread_.empty()) {
       ring_room::place& first = unread_.front();
       const std::size_t part = std::min(bytes, first.bytes);
-      std::fill_n(taken_.begin() + static_cast<std::ptrdiff_t>(first.start), part, false);
+      std::memset(taken_.data() + first.start, 0, part);
       first.start += part;
       first.bytes -= part;
       read_ += part;
@@ -62,16 +63,14 @@ class modelled_room {
       ++outside;
       return;
     }
-    for (std::size_t i = p.start; i < p.start + p.bytes; ++i) {
-      overwritten += taken_[i] ? 1U : 0U;
-      taken_[i] = true;
-    }
+    if (std::memchr(taken_.data() + p.start, 1, p.bytes) != nullptr) ++overwritten;
+    std::memset(taken_.data() + p.start, 1, p.bytes);
     unread_.push_back(p);
     highest = std::max(highest, p.start + p.bytes);
     room.advance(p.bytes);
   }
 
-  std::vector<bool> taken_ = std::vector<bool>(ring_room::capacity);
+  std::vector<unsigned char> taken_ = std::vector<unsigned char>(ring_room::capacity);
   std::deque<ring_room::place> unread_{};
   std::uint64_t read_ = 0;
 };
