@@ -298,6 +298,30 @@ TEST_CASE("a ring whose entries are used up has no room until one has been read,
   }
 }
 
+TEST_CASE("as many bytes as a ring has room for can be written at once") {
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    ring writer = ring::create();
+    ring reader(shared_segment::adopt(owned_fd(::dup(writer.memory().fd())), ring::segment_bytes));
+    std::mt19937 dice(seed);
+    std::vector<std::byte> bytes(ring::capacity);
+    std::size_t short_of_it = 0;
+    for (int i = 0; i < 20000; ++i) {
+      // Now and then all of the room, where there are many entries left or hardly any.
+      const std::size_t room = writer.room();
+      const std::size_t longest = dice() % 64 == 0 ? ring::capacity : dice() % 4 == 0 ? 30000 : 300;
+      const std::size_t wanted = dice() % 32 == 0 ? room : std::min(room, 1 + dice() % longest);
+      const piece p{bytes.data(), wanted};
+      if (writer.write({&p, 1}).bytes < wanted) ++short_of_it;
+      if (dice() % 100 < (seed % 2 == 0 ? 40 : 70)) {
+        const piece into{bytes.data(), 1 + dice() % (2 * longest)};
+        static_cast<void>(reader.read({&into, 1}));
+        if (dice() % 2 == 0) reader.tell_read();
+      }
+    }
+    CHECK(short_of_it == 0);
+  }
+}
+
 TEST_CASE("messages that are read as they come use the same memory again, and those that are not go on behind") {
   ring writer = ring::create();
   ring reader(shared_segment::adopt(owned_fd(::dup(writer.memory().fd())), ring::segment_bytes));

@@ -112,9 +112,10 @@ class ring {
     }
     return write_in_parts(from, wanted, whole);
   }
+  /// How much can be written now, all of it.
   [[nodiscard]] std::size_t room() noexcept {
     hear_reader();
-    return is_free(next_) ? room_.room() : 0;
+    return is_free(next_) ? room_.room(is_free(next_ + 1) ? 2 : 1) : 0;
   }
 
   [[nodiscard]] bool has_data() const noexcept { return end_ != read_ || look(); }
@@ -184,8 +185,10 @@ class ring {
           from = from.subspan(1);
           in_piece = 0;
         }
-        // The reader begins with the first of a long run while the rest is written. The last entry is for the end of it.
-        if (at - told >= part_bytes && at < here.bytes && is_free(next_ + 1)) {
+        // The reader begins with the first of a long run while the rest is written. The last entries are for the end of it,
+        // and for what goes elsewhere.
+        const std::uint64_t kept = done + here.bytes < wanted ? 2 : 1;
+        if (at - told >= part_bytes && at < here.bytes && is_free(next_ + kept)) {
           publish_at({here.start + told, at - told});
           told = at;
         }

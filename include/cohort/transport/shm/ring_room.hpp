@@ -71,16 +71,18 @@ class ring_room {
     written_ += bytes;
     next_ += bytes;
   }
-  /// How many bytes can be written by calls of `find` now, or some less.
-  [[nodiscard]] std::size_t room() const noexcept {
+  /// How many bytes `find` gives places for, at so many calls.
+  ///
+  /// Result: of more than two calls those of two
+  [[nodiscard]] std::size_t room(int calls) const noexcept {
     if (read_ == written_) return capacity;
-    std::size_t there = limit_ - next_;
-    if (count_ < most_runs) {
-      const std::size_t front = unread_from();
-      const std::size_t over = limit_ < capacity ? behind(limit_) : capacity;
-      there += std::max(front <= next_ ? front : 0, limit_from(over) - over);
-    }
-    return there;
+    const std::size_t here = limit_ - next_;
+    if (count_ == most_runs) return here;
+    const std::size_t front = unread_from();
+    const std::size_t over = limit_ < capacity ? behind(limit_) : capacity;
+    const std::size_t room_over = limit_from(over) - over;
+    if (calls < 2) return std::max({here, front, room_over});
+    return here + std::max(front <= next_ ? front : 0, room_over);
   }
 
  private:
