@@ -92,7 +92,8 @@ COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const 
     if (root < 0 || root == step.rank()) {
       if (!now.raised_by_all()) return false;
       const std::byte* at[few_ranks];
-      for (int k = 0; k < p; ++k) at[k] = unread && k == step.rank() ? in : data(k);
+      // What this rank has itself it need not read where others do.
+      for (int k = 0; k < p; ++k) at[k] = op.prepare == nullptr && k == step.rank() ? in : data(k);
       op.fold_many(op.op, out, at, p, count, false);
       conclude(op, out, count, p);
     }
@@ -104,7 +105,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const 
 }
 
 /// From here on a rank's own block of a reduce_scatter is left where it is.
-inline constexpr std::size_t shortest_apart = std::size_t{4} << 10;
+inline constexpr std::size_t shortest_apart = 256;
 
 COHORT_ALIGNED COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t, const layout& in, const layout& out,
                                                        std::size_t longest, const cohort::detail::reducer& op) {
@@ -124,8 +125,8 @@ COHORT_ALIGNED COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t
   const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   // Nobody else reads this rank's own block. Where it is short, one copy of all is the shortest.
   const std::size_t before = static_cast<std::size_t>(r) * longest;
-  const std::byte* const own = together != nullptr && longest >= shortest_apart ? together + before : nullptr;
-  if (own != nullptr) {
+  const std::byte* const own = together != nullptr ? together + before : nullptr;
+  if (own != nullptr && longest >= shortest_apart) {
     std::memcpy(memory(r), together, before);
     std::memcpy(memory(r) + before + longest, own + longest, (ranks - 1) * longest - before);
   } else if (together != nullptr) {
@@ -171,8 +172,7 @@ COHORT_ALIGNED COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, const st
     for (int k = r - 1; k >= 0; --k) {
       if (!now.raised_by(k)) return false;
     }
-    // What this rank has itself it need not read where others do.
-    const std::byte* const own = tiny || op.prepare != nullptr ? memory(r) : in;
+    const std::byte* const own = op.prepare != nullptr ? memory(r) : in;
     sources.set([&](int k) { return k == r ? own : memory(k); });
     sources.fold(op, r + 1, out, bytes);
     conclude(op, out, count, r + 1);

@@ -54,7 +54,7 @@ class step_at_once {
     step_.raise_unheard();
     // What the others need not wait for. It is done before this rank looks for theirs: who looks at a line before it is
     // written takes it away from its writer.
-    step_.remember(call_->sequence);
+    step_.remember(call_->sequence, call_->signature);
     step_.window().begun = call_->sequence;
     call_->home->note_entered(call_->sequence, call_->signature);
     step_.wake();

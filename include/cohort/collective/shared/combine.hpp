@@ -44,7 +44,7 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
   const std::size_t chunk = reduce_scatter_chunk(use.capacity(), ranks, op.element_bytes);
   const bool streaming = exceeds_caches(ranks * (ranks + 1) * longest);
   // Nobody else reads this rank's own block: where it is one run, it is combined from where it is.
-  const std::byte* const own = tiny ? nullptr : in.together(r, 1).data;
+  const std::byte* const own = in.together(r, 1).data;
   for (std::size_t at = 0; at == 0 || at < longest; at += chunk) {
     const std::size_t here = std::min(chunk, longest - at);
     const auto memory = [&use, tiny](int k) { return tiny ? use.short_data(k) : use.slot(k); };
@@ -114,7 +114,7 @@ task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, 
     for (int k = r - 1; k >= 0; --k) co_await use.arrived(k);
     if (count > 0 && !in_place) {
       // What this rank has itself it need not read where others do.
-      sources.set([&](int k) { return k == r && !tiny && own != nullptr ? own + at : memory(k); });
+      sources.set([&](int k) { return k == r && own != nullptr ? own + at : memory(k); });
       sources.fold_out(op, count, out, 0, at, here, streaming);
     }
     use.end_step();

@@ -171,7 +171,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
     if (takes) {
       for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
       const std::byte* at[few_ranks];
-      for (int k = 0; k < p; ++k) at[k] = use.short_data(k);
+      for (int k = 0; k < p; ++k) at[k] = k == r ? own_data : use.short_data(k);
       op.fold_many(op.op, result, at, p, bytes / op.element_bytes, false);
     }
     use.end_step();
@@ -181,15 +181,17 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
   operands sources(p);
   if (bytes <= (for_one ? whole_for_one_bytes : whole_vector_bytes(p))) {
     const bool tiny = bytes <= transport::shm_window::inline_bytes;
-    const std::byte* const unread = for_one && takes && !tiny ? detail::one_piece(source, bytes) : nullptr;
+    const std::byte* const own = detail::one_piece(source, bytes);
     if (!use.begun()) {
-      if (unread == nullptr) copy_in(source, 0, 0, bytes, tiny ? use.short_data(r) : use.mine());
+      if (own == nullptr || !for_one || !takes || tiny)
+        copy_in(source, 0, 0, bytes, tiny ? use.short_data(r) : use.mine());
       use.raise();
     }
     if (takes) {
       for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
-      sources.set([&use, tiny, unread, r](int k) {
-        return k == r && unread != nullptr ? unread : tiny ? use.short_data(k) : use.slot(k);
+      // What this rank has itself it need not read where others do.
+      sources.set([&use, tiny, own, r](int k) {
+        return k == r && own != nullptr ? own : tiny ? use.short_data(k) : use.slot(k);
       });
       sources.fold_out(op, p, dest, 0, 0, bytes, false);
     }

@@ -107,7 +107,7 @@ class window_step {
   /// Says what this operation is; before anything is raised.
   void announce(std::int64_t sequence, const signature& s) noexcept {
     announce_to_others(sequence, s);
-    remember(sequence);
+    remember(sequence, s);
   }
   /// The same in two parts: what the others read, and what this rank holds against what they have announced.
   void announce_to_others(std::int64_t sequence, const signature& s) noexcept {
@@ -116,15 +116,13 @@ class window_step {
     own.call = s.packed();
     own.count = s.count;
   }
-  void remember(std::int64_t sequence) noexcept {
-    // Word by word: what is put together first, and copied in one, would be read in one while its words are still being
-    // written, and so behind what has just been raised.
-    const window_head::entry& announced = entry(window_->rank());
+  void remember(std::int64_t sequence, const signature& s) noexcept {
+    // Not out of the entry, whose line another core may have by now.
     shm_window::past& own = window_->own(number_);
     own.sequence = static_cast<std::uint32_t>(sequence);
     own.start = window_->steps;
-    own.call = announced.call;
-    own.count = announced.count;
+    own.call = s.packed();
+    own.count = s.count;
   }
   /// This rank's data of this step are in place.
   void raise() noexcept {
