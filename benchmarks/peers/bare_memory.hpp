@@ -51,7 +51,7 @@ class over_memory {
       all_.raise();
       all_.wait_for_all();
       fold(
-          out, [&](int k) { return as<T>(all_.tiny(k)); }, p, 0, n, op);
+          out, [&](int k) -> const T* { return k == rank() ? in : as<T>(all_.tiny(k)); }, p, 0, n, op);
       all_.end_tiny();
       return;
     }
@@ -63,7 +63,7 @@ class over_memory {
       all_.raise();
       all_.wait_for_all();
       fold(
-          out, [&](int k) { return as<T>(all_.slot(k)); }, p, 0, n, op);
+          out, [&](int k) -> const T* { return k == rank() ? in : as<T>(all_.slot(k)); }, p, 0, n, op);
       all_.end();
       return;
     }
@@ -245,7 +245,7 @@ class over_memory {
 
  private:
   /// Up to here everybody reads everything: one word to wait for instead of two.
-  static constexpr std::size_t whole_bytes = 4096;
+  static constexpr std::size_t whole_bytes = 8192;
   static constexpr std::size_t part_bytes = std::size_t{64} << 10;
 
   template <class T>
