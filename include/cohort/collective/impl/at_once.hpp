@@ -87,7 +87,10 @@ COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const 
   const transport::window_step& step = now.step();
   const auto data = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   try {
-    if (!unread) give(op, in, data(step.rank()), count, p);
+    if (!unread) {
+      give(op, in, data(step.rank()), count, p);
+      now.gives(bytes);
+    }
     now.raise();
     if (root < 0 || root == step.rank()) {
       if (!now.raised_by_all()) return false;
@@ -134,6 +137,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t
   } else {
     for (int k = 0; k < p; ++k) copy_in(in, k, 0, longest, memory(r) + static_cast<std::size_t>(k) * longest);
   }
+  now.gives(longest * ranks);
   now.raise();
   if (!now.raised_by_all()) return false;
   try {
@@ -168,6 +172,7 @@ COHORT_ALIGNED COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, const st
   const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   try {
     give(op, in, memory(r), count, r + 1);
+    now.gives(bytes);
     now.raise();
     for (int k = r - 1; k >= 0; --k) {
       if (!now.raised_by(k)) return false;

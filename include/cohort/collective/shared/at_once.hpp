@@ -47,6 +47,8 @@ class step_at_once {
     state_ = state::begun;
     return step_.may_begin() || settled();
   }
+  /// So many bytes are put where the others read them, which the next operation will do too, as a rule.
+  void gives(std::size_t bytes) noexcept { given_ = bytes; }
   /// This rank's data are in place: from here on a frame could only go on.
   COHORT_ALIGNED void raise() noexcept {
     state_ = state::raised;
@@ -77,7 +79,7 @@ class step_at_once {
   [[nodiscard]] bool second_by(int k) noexcept { return soon(step_.second_by(k)); }
   /// This rank has what it needs: the call is complete.
   COHORT_ALIGNED void end() noexcept {
-    step_.fetch_next();
+    step_.fetch_next(given_);
     step_.end_step();
     step_.window().begun = transport::shm_window::none;
     step_.window().halfway = false;
@@ -112,6 +114,7 @@ class step_at_once {
   const cohort::detail::ticket* call_;
   transport::window_step step_;
   state state_ = state::idle;
+  std::size_t given_ = 0;
 };
 
 }  // namespace cohort::collective

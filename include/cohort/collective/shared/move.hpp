@@ -154,7 +154,10 @@ COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::tick
   if (!now.begin(tiny)) return false;
   const transport::window_step& step = now.step();
   const std::size_t stride = tiny ? m.longest : (m.longest + 63) / 64 * 64;
-  if (m.is_given_by(step.rank())) detail::give(m, step, 0, m.longest, stride, tiny);
+  if (m.is_given_by(step.rank())) {
+    detail::give(m, step, 0, m.longest, stride, tiny);
+    now.gives(m.longest);
+  }
   now.raise();
   m.copy_own(step.rank(), 0, m.longest);
   for (int k = 1; k < p; ++k) {

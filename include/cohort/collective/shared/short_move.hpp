@@ -35,6 +35,7 @@ COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::tick
   // What only this rank would take, nobody needs to see.
   if (gives && m.taker != r) {
     copy_short(step.short_data(r), m.in, m.given(p));
+    now.gives(m.given(p));
   }
   now.raise();
   if (!takes) return now.end(), true;

@@ -9,6 +9,7 @@
 #include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/transport/shm/window.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -156,8 +157,19 @@ class window_step {
     const shared_word& word = window_->head(k).given_up;
     return {word.load(std::memory_order_acquire) == 0 ? nullptr : &word, never};
   }
-  /// The line that the next operation will write first was last read by others.
-  void fetch_next() const noexcept { detail::fetch_line_to_write(&entry(window_->rank(), number_ + 1)); }
+  /// The lines that the next operation will write first were last read by others. It is often like this one, which has given so
+  /// many bytes. Of more than a few lines the first ones are written before the last have come.
+  void fetch_next(std::size_t bytes) const noexcept {
+    constexpr std::size_t line = 64;
+    constexpr std::size_t most = 512;
+    const window_head::entry& next = entry(window_->rank(), number_ + 1);
+    detail::fetch_line_to_write(&next);
+    if (bytes <= line - offsetof(window_head::entry, data) || bytes > most) return;
+    const std::byte* const last =
+        writes_slot_ ? window_->slot(window_->rank(), window_->steps + 1) + bytes : next.data + sizeof next.data;
+    const std::byte* at = writes_slot_ ? last - bytes : last - line;
+    for (; at < last; at += line) detail::fetch_line_to_write(at);
+  }
   /// Something was written that others may wait for.
   COHORT_ALIGNED void wake() noexcept {
     neighbours& all = *transport_->host_ranks();
