@@ -262,3 +262,63 @@ TEST_CASE("ranks that are ahead of each other find out that they called differen
 TEST_CASE("operations on elements too long for the window stand beside those in it") {
   expect_ok(2, long_elements, in_memory);
 }
+
+TEST_CASE("a functor that throws once fails its call, whose vector it may have combined in part by then") {
+  struct attempt {
+    const char* what;
+    std::size_t count;  // beside the words, as a whole, in slices
+    bool in_place;
+  };
+  for (const attempt& each : {attempt{"all_reduce", 10, true}, attempt{"all_reduce", 10, false}, attempt{"all_reduce", 1000, true},
+                              attempt{"all_reduce", 8000, true}, attempt{"scan", 10, true}, attempt{"scan", 1000, true},
+                              attempt{"reduce_scatter", 500, false}}) {
+    CAPTURE(each.what);
+    CAPTURE(each.count);
+    const auto ranks = harness::run_ranks(2, [&each](int rank) {
+      const auto rank_main = [&](communicator<cpu> world) -> task<> {
+        const std::string what = each.what;
+        int calls = 0;
+        const auto functor = [&calls, rank](int a, int b) {
+          if (rank == 1 && ++calls == 5) throw std::domain_error("once");
+          return a + b;
+        };
+        ints in(each.count, rank + 1);
+        ints out(each.count);
+        ints block(each.count / 2);
+        for (int i = 0; i < 4; ++i) {  // the first one opens the window
+          auto op = world.all_reduce(1, sum{});
+          co_await op;
+        }
+        std::string threw;
+        bool failed = false;
+        try {
+          if (what == "scan") {
+            auto op = world.scan(in, in, functor);
+            co_await op;
+          } else if (what == "reduce_scatter") {
+            auto op = world.reduce_scatter(in, block, functor);
+            co_await op;
+          } else if (each.in_place) {
+            auto op = world.all_reduce(in, functor);
+            co_await op;
+          } else {
+            auto op = world.all_reduce(in, out, functor);
+            co_await op;
+          }
+          // Rank 0 may have all that it needs.
+          auto next = world.barrier();
+          co_await next;
+        } catch (const std::domain_error& e) {
+          threw = e.what();
+        } catch (const error& e) {
+          failed = e.condition() == errc::user_function_failed;
+        }
+        harness::expect(rank == 1 ? threw == "once" : failed, "rank " + std::to_string(rank) + " is told");
+        harness::expect(calls <= 5, "the functor is not called again");
+      };
+      return cohort::run(rank_main);
+    });
+    INFO(harness::describe(ranks));
+    for (const auto& r : ranks) CHECK(r.exit_code == 0);
+  }
+}

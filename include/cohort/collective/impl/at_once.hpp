@@ -23,7 +23,7 @@ static_assert(whole_for_one_bytes >= at_once_bytes, "a frame goes on from where 
 namespace detail {
 
 /// An all_reduce of a vector that the ranks combine slice by slice.
-COHORT_ALIGNED inline bool slices_at_once(const cohort::detail::ticket& t, const std::byte* in, std::byte* out,
+COHORT_ALIGNED inline bool slices_at_once(cohort::detail::ticket& t, const std::byte* in, std::byte* out,
                                           std::size_t count, const cohort::detail::reducer& op) {
   const std::size_t bytes = count * op.element_bytes;
   const transport::regions* const reachable =
@@ -64,6 +64,7 @@ COHORT_ALIGNED inline bool slices_at_once(const cohort::detail::ticket& t, const
     }
     conclude(op, out, count, p);
   } catch (...) {
+    now.give_up(t);
     return false;
   }
   now.end();
@@ -101,6 +102,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const 
       conclude(op, out, count, p);
     }
   } catch (...) {
+    now.give_up(t);
     return false;
   }
   now.end();
@@ -150,6 +152,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t
       out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(op, data, n / op.element_bytes, p); });
     }
   } catch (...) {
+    now.give_up(t);
     return false;
   }
   now.end();
@@ -182,6 +185,7 @@ COHORT_ALIGNED COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, const st
     sources.fold(op, r + 1, out, bytes);
     conclude(op, out, count, r + 1);
   } catch (...) {
+    now.give_up(t);
     return false;
   }
   now.end();

@@ -9,6 +9,7 @@
 #include <cohort/transport/shm/window_step.hpp>
 
 #include <cstddef>
+#include <exception>
 
 namespace cohort::collective {
 
@@ -85,6 +86,16 @@ class step_at_once {
     step_.window().halfway = false;
     step_.window().busy = false;
     call_->home->note_completed(call_->sequence);
+  }
+
+  /// The functor has thrown: the frame says so, and combines nothing again, as what was to be combined in place is not what it
+  /// was.
+  void give_up(cohort::detail::ticket& t) noexcept {
+    t.begun.failure = std::current_exception();
+    if (state_ != state::raised) return;
+    step_.window().begun = transport::shm_window::none;
+    step_.window().halfway = false;
+    step_.window().busy = false;
   }
 
   [[nodiscard]] const transport::window_step& step() const noexcept { return step_; }
