@@ -269,9 +269,10 @@ TEST_CASE("a functor that throws once fails its call, whose vector it may have c
     std::size_t count;  // beside the words, as a whole, in slices
     bool in_place;
   };
-  for (const attempt& each : {attempt{"all_reduce", 10, true}, attempt{"all_reduce", 10, false}, attempt{"all_reduce", 1000, true},
-                              attempt{"all_reduce", 8000, true}, attempt{"scan", 10, true}, attempt{"scan", 1000, true},
-                              attempt{"reduce_scatter", 500, false}}) {
+  for (const attempt& each :
+       {attempt{"all_reduce", 10, true}, attempt{"all_reduce", 10, false}, attempt{"all_reduce", 1000, true},
+        attempt{"all_reduce", 8000, true}, attempt{"scan", 10, true}, attempt{"scan", 1000, true},
+        attempt{"reduce_scatter", 500, false}}) {
     CAPTURE(each.what);
     CAPTURE(each.count);
     const auto ranks = harness::run_ranks(2, [&each](int rank) {
