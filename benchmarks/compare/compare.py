@@ -235,6 +235,18 @@ def rows_of(cells, rounds, starts, options, say, trouble):
     return rows
 
 
+def measured_again(rows, options, say, trouble):
+    """Rows of the same cells, of more turns over more starts. All turns of before are left out, of cells that were met as of
+    those that were not: to add turns only to what had missed, or to keep the better of two runs, would make targets met by chance."""
+    print(f"again, as their target lies between their quartiles: {len(rows)} cells", flush=True)
+    groups = {}
+    for row in rows:
+        cell = Cell(row["transport"], row["ranks"], row["operation"], row["bytes"], options)
+        groups.setdefault((cell.transport, cell.ranks), []).append(cell)
+    return [row for cells in groups.values()
+            for row in rows_of(cells, options.settle, 2 * options.starts, options, say, trouble)]
+
+
 def summary(times):
     """Median, minimum, and first and third quartile."""
     ordered = sorted(times)
@@ -269,19 +281,8 @@ def main(words):
         for ranks in options.ranks:
             rows += rows_of(cells_of(options, transport, ranks), options.rounds, options.starts, options, say_once, trouble)
     copying = targets.copying_of(limits, len(os.sched_getaffinity(0)))
-    near = targets.near(rows, copying) if options.settle else []
-    if near:
-        print(f"again, as their target lies between their quartiles: {len(near)} cells", flush=True)
-        # All turns of before are left out, of cells that were met as of those that were not: to add turns only to what had
-        # missed, or to keep the better of two runs, would make targets met by chance.
-        groups = {}
-        for row in near:
-            groups.setdefault((row["transport"], row["ranks"]), []).append(row)
-        settled = []
-        for (transport, ranks), found in groups.items():
-            cells = [Cell(transport, ranks, row["operation"], row["bytes"], options) for row in found]
-            settled += rows_of(cells, options.settle, 2 * options.starts, options, say_once, trouble)
-        rows = report.replaced(rows, settled)
+    if options.settle:
+        rows = report.replaced(rows, measured_again(targets.near(rows, copying), options, say_once, trouble))
     for each in trouble:
         print("trouble: " + each)
     if options.output:

@@ -44,15 +44,14 @@ class inproc_hub {
   // Everything below: with mutex_ held.
   std::shared_ptr<const fault> judge(fault f, const std::vector<int>& members);
   void judge_departed();
-  void judge_departed_from(std::uint64_t context);
+  void judge_departed_on(std::uint64_t context);
   [[nodiscard]] std::optional<fault> judge_unformed(std::size_t rank, const group& g) const;
   void judge_departure_of(int rank, std::uint64_t context);
   void judge_receives(std::size_t waiting, const group& g, int gone);
   void spread(fault f);
   void note_retired(int rank, const group& g);
   void forget(std::uint64_t context);
-  void refresh_standings();
-  void refresh_standings_on(std::uint64_t context);
+  void refresh_standings(std::uint64_t context);
   [[nodiscard]] bool is_away(int rank, std::uint64_t context) const;
   [[nodiscard]] bool others_away(const group& g) const;
   [[nodiscard]] std::string away_text(int rank, const group& g) const;

@@ -183,8 +183,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
     const bool tiny = bytes <= transport::shm_window::inline_bytes;
     const std::byte* const own = detail::one_piece(source, bytes);
     if (!use.begun()) {
-      if (own == nullptr || !for_one || !takes || tiny)
-        copy_in(source, 0, 0, bytes, tiny ? use.short_data(r) : use.mine());
+      if (own == nullptr || !for_one || !takes) copy_in(source, 0, 0, bytes, tiny ? use.short_data(r) : use.mine());
       use.raise();
     }
     if (takes) {

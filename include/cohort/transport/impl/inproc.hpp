@@ -252,7 +252,7 @@ COHORT_DECL void inproc_endpoint::entered(const call& c) {
     return;
   }
   if (hub_->somebody_left_ || hub_->retiring_.contains(c.home().context())) {
-    hub_->judge_departed_from(c.home().context());
+    hub_->judge_departed_on(c.home().context());
   }
 }
 
@@ -268,7 +268,7 @@ COHORT_DECL void inproc_endpoint::group_added(group& g) {
 
 COHORT_DECL void inproc_endpoint::group_removed(group& g) {
   const std::lock_guard lock(hub_->mutex_);
-  hub_->refresh_standings_on(g.context());
+  hub_->refresh_standings(g.context());
   hub_->groups_[index()].erase(g.context());
   if (g.context() != 0) hub_->note_retired(rank(), g);
   bool awaited = false;
@@ -294,14 +294,8 @@ COHORT_DECL void inproc_endpoint::leave() {
   hub_->judge_departure_of(rank(), 0);
 }
 
-COHORT_DECL void inproc_hub::refresh_standings() {
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    // What a rank did on a communicator that it has destroyed stays on record.
-    for (const auto& [context, g] : groups_[r]) standings_[r].note(g->arrival());
-  }
-}
-
-COHORT_DECL void inproc_hub::refresh_standings_on(std::uint64_t context) {
+// What a rank did on a communicator that it has destroyed stays on record.
+COHORT_DECL void inproc_hub::refresh_standings(std::uint64_t context) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     if (const auto at = groups_[r].find(context); at != groups_[r].end()) standings_[r].note(at->second->arrival());
   }
@@ -313,7 +307,7 @@ COHORT_DECL std::shared_ptr<const fault> inproc_hub::judge(fault f, const std::v
   if (known != verdicts_.end()) {
     verdict = known->second;
   } else {
-    refresh_standings();
+    refresh_standings(f.context);
     if (f.code == errc::timed_out && f.sequence >= 0) f = judge_timeout(std::move(f), standings_, members);
     verdict = std::make_shared<const fault>(std::move(f));
     verdicts_[verdict->context] = verdict;
@@ -324,22 +318,18 @@ COHORT_DECL std::shared_ptr<const fault> inproc_hub::judge(fault f, const std::v
   return verdict;
 }
 
+// Somebody has left: on every communicator that a rank has.
 COHORT_DECL void inproc_hub::judge_departed() {
-  refresh_standings();  // ranks come to operations at any time
-  const auto judged = [this](std::uint64_t context) { return verdicts_.contains(context); };
-  while (auto f = judge_departures(standings_, judged)) spread(std::move(*f));
-  if (!somebody_left_) return;
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    if (ranks_[r] == nullptr) continue;
-    for (const auto& [context, g] : groups_[r]) {
-      if (auto f = judge_unformed(r, *g)) spread(std::move(*f));
-    }
+  std::unordered_set<std::uint64_t> contexts;
+  for (const auto& known : groups_) {
+    for (const auto& [context, g] : known) contexts.insert(context);
   }
+  for (const std::uint64_t context : contexts) judge_departed_on(context);
 }
 
-/// The same on one communicator, which is all that a call there or its end can change.
-COHORT_DECL void inproc_hub::judge_departed_from(std::uint64_t context) {
-  refresh_standings_on(context);
+// On one communicator, which is all that a call there or its end can change.
+COHORT_DECL void inproc_hub::judge_departed_on(std::uint64_t context) {
+  refresh_standings(context);
   if (verdicts_.contains(context)) return;
   if (auto f = judge_departures_on(standings_, context)) return spread(std::move(*f));
   if (!somebody_left_) return;
@@ -396,7 +386,7 @@ COHORT_DECL void inproc_hub::note_retired(int rank, const group& g) {
   if (const auto at = record.find(context); at != record.end()) at->second.retired = true;
   retiring_.insert(context);
   if (g.size() == 1 || others_away(g)) return forget(context);
-  judge_departed_from(context);
+  judge_departed_on(context);
   judge_departure_of(rank, context);
 }
 

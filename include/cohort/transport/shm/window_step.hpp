@@ -165,10 +165,9 @@ class window_step {
     const window_head::entry& next = entry(window_->rank(), number_ + 1);
     detail::fetch_line_to_write(&next);
     if (bytes <= line - offsetof(window_head::entry, data) || bytes > most) return;
-    const std::byte* const last =
-        writes_slot_ ? window_->slot(window_->rank(), window_->steps + 1) + bytes : next.data + sizeof next.data;
-    const std::byte* at = writes_slot_ ? last - bytes : last - line;
-    for (; at < last; at += line) detail::fetch_line_to_write(at);
+    if (!writes_slot_) return detail::fetch_line_to_write(next.data + sizeof next.data - line);
+    const std::byte* const slot = window_->slot(window_->rank(), window_->steps + 1);
+    for (std::size_t at = 0; at < bytes; at += line) detail::fetch_line_to_write(slot + at);
   }
   /// Something was written that others may wait for.
   COHORT_ALIGNED void wake() noexcept {
