@@ -160,20 +160,21 @@ TEST_CASE("default switch points") {
   CHECK(table.choose(operation_kind::reduce_scatter, 8, 5, false) == algorithm::halving);
 }
 
-TEST_CASE(
-    "ranks that share memory use it, but for long blocks of which each is for one other rank, or with one other rank") {
+TEST_CASE("ranks that share memory use it, unless messages are faster; what may go either way begins there") {
   constexpr means in_memory{true, true, false, false};
   constexpr std::size_t mib = std::size_t{1} << 20;
   for (const auto& [kind, bytes, ranks, past] : {
            std::tuple{operation_kind::scatter, mib / 8 - 1, 4, algorithm::shared_memory},
-           std::tuple{operation_kind::scatter, mib / 8, 4, algorithm::linear},
+           std::tuple{operation_kind::scatter, mib / 8, 4, algorithm::shared_memory},
            std::tuple{operation_kind::all_to_all, mib / 4 - 1, 2, algorithm::shared_memory},
-           std::tuple{operation_kind::all_to_all, mib / 4, 2, algorithm::pairwise},
+           std::tuple{operation_kind::all_to_all, mib / 4, 2, algorithm::shared_memory},
            std::tuple{operation_kind::all_to_all, mib / 4 - 1, 4, algorithm::shared_memory},
-           std::tuple{operation_kind::all_to_all, mib / 4, 4, algorithm::pairwise},
+           std::tuple{operation_kind::all_to_all, mib / 4, 4, algorithm::shared_memory},
            std::tuple{operation_kind::all_gather, mib / 2 - 1, 2, algorithm::shared_memory},
-           std::tuple{operation_kind::all_gather, mib / 2, 2, algorithm::circulant},
+           std::tuple{operation_kind::all_gather, mib / 2, 2, algorithm::shared_memory},
            std::tuple{operation_kind::all_gather, 64 * mib, 3, algorithm::shared_memory},
+           std::tuple{operation_kind::scatter, mib / 16, 8, algorithm::linear},
+           std::tuple{operation_kind::all_to_all, mib / 16, 16, algorithm::pairwise},
            std::tuple{operation_kind::broadcast, mib / 16 - 1, 2, algorithm::shared_memory},
            std::tuple{operation_kind::broadcast, mib / 16, 2, algorithm::binomial},
            std::tuple{operation_kind::broadcast, mib, 3, algorithm::shared_memory},
@@ -186,6 +187,26 @@ TEST_CASE(
        }) {
     CHECK(table.choose(kind, bytes, ranks, true, in_memory) == past);
   }
+  for (const auto& [kind, bytes, ranks, way] : {
+           std::tuple{operation_kind::scatter, mib / 8 - 1, 4, passage::window},
+           std::tuple{operation_kind::scatter, mib / 8, 4, passage::either},
+           std::tuple{operation_kind::scatter, mib / 16, 8, passage::messages},
+           std::tuple{operation_kind::all_to_all, mib / 4 - 1, 2, passage::window},
+           std::tuple{operation_kind::all_to_all, mib / 4, 2, passage::either},
+           std::tuple{operation_kind::all_to_all, mib / 4, 4, passage::either},
+           std::tuple{operation_kind::all_gather, mib / 2 - 1, 2, passage::window},
+           std::tuple{operation_kind::all_gather, mib / 2, 2, passage::either},
+           std::tuple{operation_kind::all_gather, 64 * mib, 3, passage::window},
+           std::tuple{operation_kind::broadcast, mib, 2, passage::messages},
+           std::tuple{operation_kind::scan, mib, 2, passage::window},
+       }) {
+    CHECK(passage_of(kind, bytes, ranks) == way);
+  }
+  // Of more ranks than two a backend's own do not wait until the ranks have agreed.
+  constexpr selection_row own[] = {{operation_kind::all_to_all, 0, 1, false, algorithm::native}};
+  const selection_table natives(own, true);
+  CHECK(natives.choose(operation_kind::all_to_all, mib, 4, true, in_memory) == algorithm::native);
+  CHECK(natives.choose(operation_kind::all_to_all, mib, 2, true, in_memory) == algorithm::shared_memory);
   selection_table t;
   t.override_with("scatter=shared_memory,all_to_all=bruck");
   CHECK(t.choose(operation_kind::scatter, 64 * mib, 4, true, in_memory) == algorithm::shared_memory);

@@ -71,8 +71,16 @@ explanation explain(const world_type& world, const bench_options& options, const
     result.why = row_that_applies(state.selection, kind, work.choice_bytes, world.size(), work.commutative,
                                   {true, false, false, state.crowded});
   }
-  if (state.window != nullptr && collective::goes_past_the_window(kind, work.choice_bytes, world.size())) {
-    result.why += "; blocks so long are copied fewer times by messages than in shared memory";
+  if (state.window == nullptr || state.selection.override_of(kind)) return result;
+  switch (collective::passage_of(kind, work.choice_bytes, world.size())) {
+    case collective::passage::window: break;
+    case collective::passage::messages:
+      result.why += "; messages are copied fewer times than what goes through shared memory";
+      break;
+    case collective::passage::either:
+      if (chosen != algorithm::shared_memory) break;
+      result.why += "; but by messages as long as they are found faster: both are tried every so often";
+      break;
   }
   return result;
 }
@@ -83,7 +91,7 @@ std::string grounds_of_choice(const world_type& world) {
   if (state.window != nullptr) {
     text +=
         "# All ranks share memory, and work in it unless an override says otherwise; long blocks of a scatter, an "
-        "all_to_all or, of two ranks, an all_gather go from rank to rank.\n";
+        "all_to_all or, of two ranks, an all_gather go by messages as long as those are found faster.\n";
   }
   if (state.hosts != nullptr) {
     text += "# The ranks are on " + std::to_string(state.hosts->hosts()) + " hosts, at most " +

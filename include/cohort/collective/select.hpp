@@ -5,6 +5,7 @@
 
 #include <cohort/collective/algorithm.hpp>
 #include <cohort/collective/operation_kind.hpp>
+#include <cohort/collective/passage.hpp>
 #include <cohort/collective/schedule.hpp>
 #include <cohort/detail/config.hpp>
 #include <cohort/error.hpp>
@@ -115,26 +116,6 @@ inline constexpr selection_row default_selection[] = {
 /// "binomial, circulant": those that an operation can be carried out by; "" if it has no choice of them.
 [[nodiscard]] std::string list_of_algorithms(operation_kind kind);
 
-/// Whether ranks that share memory exchange such blocks by messages all the same. Long ones where each is for one other rank,
-/// or there is one other rank: a window copies it twice, and a message is copied as suits the two ranks, be it once, by both
-/// of them. And short ones of a scan of two ranks, of which the second has nothing to say to the first.
-///
-/// Needs: `bytes` as `selection_table::choose`
-[[nodiscard]] constexpr bool goes_past_the_window(operation_kind kind, std::size_t bytes, int ranks) noexcept {
-  // Without a division, which would take as long as the rest of a short call's way to here.
-  const auto together = [bytes, ranks](std::size_t least) {
-    return bytes >= least || bytes * static_cast<std::size_t>(ranks) >= least;
-  };
-  switch (kind) {
-    case operation_kind::scatter: return together(std::size_t{512} << 10);
-    case operation_kind::all_to_all: return together(std::size_t{ranks == 2 ? 512U : 1024U} << 10);
-    case operation_kind::all_gather: return ranks == 2 && bytes >= std::size_t{512} << 10;
-    case operation_kind::broadcast: return ranks == 2 && bytes >= std::size_t{64} << 10;
-    case operation_kind::scan: return ranks == 2 && bytes <= std::size_t{4} << 10;
-    default: return false;
-  }
-}
-
 /// The table of one communicator.
 class selection_table {
  public:
@@ -155,8 +136,8 @@ class selection_table {
   ///
   /// Needs:  `bytes` is the size of one rank's vector; of the whole result for an all_gather; of one block for a
   ///         gather, scatter or all_to_all; 0 where ranks do not know of each other's sizes (the forms in _v)
-  /// Result: shared_memory if the ranks share memory: then it is faster but where `goes_past_the_window`, and keeps rank
-  ///         order; on several hosts with several ranks hierarchical, where the operation has that
+  /// Result: shared_memory if the ranks share memory: then it is faster but where `passage_of` says that messages are, and
+  ///         keeps rank order; on several hosts with several ranks hierarchical, where the operation has that
   /// Order:  an algorithm that does not keep rank order is chosen only if `commutative`; the backend's own, and that of
   ///         ranks which share memory, only if `usable` says so
   /// Errors: invalid_argument for an operation that has no row, such as a send
@@ -164,7 +145,7 @@ class selection_table {
   [[nodiscard]] constexpr algorithm choose(operation_kind kind, std::size_t bytes, int ranks, bool commutative,
                                            means usable = means{}) const {
     const algorithm wanted = overrides_[static_cast<std::size_t>(kind)];
-    if (wanted == algorithm{} && goes_through_the_window(kind, bytes, ranks, usable)) return algorithm::shared_memory;
+    if (wanted == algorithm{} && goes_to_the_window(kind, bytes, ranks, usable)) return algorithm::shared_memory;
     if (std::is_constant_evaluated()) return choose_by_table(kind, bytes, ranks, commutative, usable);
     // Most calls are as the last one of their kind was.
     answer& last = answers_[static_cast<std::size_t>(kind)];
@@ -224,9 +205,12 @@ class selection_table {
     }
   };
 
-  [[nodiscard]] static constexpr bool goes_through_the_window(operation_kind kind, std::size_t bytes, int ranks,
-                                                              const means& usable) noexcept {
-    return usable.shared && has_shared_memory(kind) && !goes_past_the_window(kind, bytes, ranks);
+  /// What may go either way is begun in the window; but the backend's own collectives, of more ranks than two, are not to wait.
+  [[nodiscard]] constexpr bool goes_to_the_window(operation_kind kind, std::size_t bytes, int ranks,
+                                                  const means& usable) const noexcept {
+    if (!usable.shared || !has_shared_memory(kind)) return false;
+    const passage way = passage_of(kind, bytes, ranks);
+    return way == passage::window || (way == passage::either && (ranks == 2 || !natives_ || !usable.native));
   }
   /// By an override, if there is one that may be used; otherwise by the first row that applies.
   [[nodiscard, gnu::noinline]] constexpr algorithm choose_by_table(operation_kind kind, std::size_t bytes, int ranks,
@@ -237,7 +221,7 @@ class selection_table {
         (usable.hosts || wanted != algorithm::hierarchical)) {
       return wanted;
     }
-    if (goes_through_the_window(kind, bytes, ranks, usable)) return algorithm::shared_memory;
+    if (goes_to_the_window(kind, bytes, ranks, usable)) return algorithm::shared_memory;
     // What two ranks do past it are messages in memory, which no library's own are to take the place of.
     if (usable.shared && ranks == 2 && has_shared_memory(kind)) usable.native = false;
     if (usable.hosts && has_hierarchy(kind, commutative)) return algorithm::hierarchical;

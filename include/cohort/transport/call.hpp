@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cohort/collective/link_costs.hpp>
+#include <cohort/collective/passage.hpp>
 #include <cohort/collective/select.hpp>
 #include <cohort/transport/fault.hpp>
 #include <cohort/transport/request.hpp>
@@ -82,6 +83,8 @@ class group {
   bool natives = true;
   /// Where all members share memory: what they carry out their collectives in. Opened by the first that uses it.
   std::shared_ptr<transport::shm_window> window{};
+  /// What this rank has found of calls that the window carries out, or messages.
+  collective::passage_trials passages{};
 
   // --- the wavefront: what heartbeats tell of this communicator; any thread may read
   void note_entered(std::int64_t sequence, const transport::signature& s) noexcept;

@@ -69,10 +69,16 @@ task<> all_gather_by(const Channel& ch, algorithm how, const layouts& where) {
 
 template <class Channel>
 task<> all_gather_shared(const Channel& ch, const layouts& where) {
-  const bool done = co_await move_in_window(ch, all_gather_move(where, ch.rank()));
-  if (done) co_return;
-  if (where.in.blocks() > 0) detail::copy_region(where.in, {buffer::in, 0, 1}, where.out, {buffer::out, ch.rank(), 1});
-  co_await all_gather_by(ch, without_window(ch.current(), where.out.bytes(0, where.out.blocks()), true), where);
+  const std::size_t bytes = where.out.bytes(0, where.out.blocks());
+  const window_move m = all_gather_move(where, ch.rank());
+  timed_passage way(ch.current(), bytes, m.longest);
+  const bool done = co_await move_in_window(ch, m, &way);
+  if (!done) {
+    if (where.in.blocks() > 0)
+      detail::copy_region(where.in, {buffer::in, 0, 1}, where.out, {buffer::out, ch.rank(), 1});
+    co_await all_gather_by(ch, without_window(ch.current(), bytes, true), where);
+  }
+  way.ended();
 }
 
 template <transport::message_transport Transport>

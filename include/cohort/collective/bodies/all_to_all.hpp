@@ -51,8 +51,10 @@ task<> all_to_all_by(const Channel& ch, algorithm how, const layouts& where, std
 template <class Channel>
 task<> all_to_all_shared(const Channel& ch, const layouts& where, std::size_t block_bytes) {
   const call& c = ch.current();
-  const bool done = co_await move_in_window(ch, all_to_all_move(c.signature(), where, block_bytes));
+  timed_passage way(c, block_bytes, block_bytes);
+  const bool done = co_await move_in_window(ch, all_to_all_move(c.signature(), where, block_bytes), &way);
   if (!done) co_await all_to_all_by(ch, without_window(c, block_bytes, true), where, block_bytes);
+  way.ended();
 }
 
 template <transport::message_transport Transport>

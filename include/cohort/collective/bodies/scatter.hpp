@@ -50,8 +50,10 @@ task<> scatter_by(const Channel& ch, algorithm how, int root, const layouts& whe
 template <class Channel>
 task<> scatter_shared(const Channel& ch, int root, const layouts& where, std::size_t block_bytes) {
   const call& c = ch.current();
-  const bool done = co_await move_in_window(ch, scatter_move(c.signature(), ch.rank(), where, block_bytes));
+  timed_passage way(c, block_bytes, block_bytes);
+  const bool done = co_await move_in_window(ch, scatter_move(c.signature(), ch.rank(), where, block_bytes), &way);
   if (!done) co_await scatter_by(ch, without_window(c, block_bytes, true), root, where, block_bytes);
+  way.ended();
 }
 
 template <transport::message_transport Transport>

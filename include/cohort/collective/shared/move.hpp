@@ -7,6 +7,7 @@
 #include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/open.hpp>
+#include <cohort/collective/shared/timed_passage.hpp>
 #include <cohort/detail/config.hpp>
 
 #include <cstdint>
@@ -182,12 +183,12 @@ template <class Make>
   return move_at_once(t, make(where));
 }
 
-/// Carries a move out.
+/// Carries a move out, unless there is a `way` that is open, and it goes by messages.
 ///
-/// Result: false, on every rank, if the window cannot be opened: nothing has been moved
+/// Result: false, on every rank, if it does, or the window cannot be opened: nothing has been moved
 /// Cost:   blocks that together have up to 96 bytes cost two cache lines from each rank; longer ones are copied twice
 template <class Channel>
-task<bool> move_in_window(Channel ch, window_move m) {
+task<bool> move_in_window(Channel ch, window_move m, timed_passage* way = nullptr) {
   call& c = ch.current();
   transport::window_use use(c, ch.transport(), *c.home().window);
   co_await use.turn();
@@ -200,10 +201,31 @@ task<bool> move_in_window(Channel ch, window_move m) {
   const int p = use.size();
   const bool gives = m.is_given_by(use.rank());
   const bool takes = m.is_taken_by(use.rank());
+  const bool either = way != nullptr && way->open();
+  const bool to_agree = either && way->begin();
+  if (either && !to_agree && way->past_the_window()) {
+    use.finish();
+    co_return false;
+  }
   if (!use.begun()) {
     if (m.tiny(p)) use.stays_short();
     if (!use.may_begin()) co_await wait_to_begin(use);
     use.announce();
+  }
+  if (to_agree) {
+    const int judge = way->judge();
+    if (use.rank() == judge) way->tell(use);
+    use.raise();
+    if (use.rank() != judge) {
+      co_await use.arrived(judge);
+      way->hear(use);
+    }
+    use.end_step();
+    if (way->past_the_window()) {
+      use.finish();
+      co_return false;
+    }
+    use.keep_slot();
   }
 
   if (!m.sizes_are_known) {

@@ -145,6 +145,12 @@ class window_step {
     writes_slot_ = true;
     must_be_done_ = window_->steps - 1;
   }
+  /// The step that has ended wrote no slot, and the next takes the one that it would have written: data that follow each other go
+  /// to either slot in turn. The ones before the last are to have been read.
+  void keep_slot() noexcept {
+    ++window_->steps;
+    must_be_done_ = window_->steps - 3;
+  }
   /// This rank ends an operation before those have that reach its buffers, which may be something else behind this.
   void give_up() noexcept {
     window_->head(window_->rank()).given_up.store(1, std::memory_order_release);

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+// Where ranks that share memory carry a call out: in their window, by messages, or in whichever has been faster lately. A window
+// copies what goes from one rank to another twice; a message is copied as suits the two, be it once, by both of them. Which is
+// faster depends on how far apart the cores are and how busy the machine is, and may change within minutes, by more than twice.
+#pragma once
+
+#include <cohort/collective/operation_kind.hpp>
+#include <cohort/detail/trials.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace cohort::collective {
+
+enum class passage : unsigned char { messages, window, either };
+
+/// Either for long blocks where each is for one other rank, or there is one other rank. What no window is faster for goes by
+/// messages: a broadcast of two ranks, and short scans of two, of which the second has nothing to say to the first.
+///
+/// Needs: `bytes` as `selection_table::choose`
+[[nodiscard]] constexpr passage passage_of(operation_kind kind, std::size_t bytes, int ranks) noexcept {
+  // Shorter blocks have a call of which it matters that the ranks agree first.
+  constexpr std::size_t worth_asking = std::size_t{64} << 10;
+  // Without a division, which would take as long as the rest of a short call's way to here.
+  const auto together = [bytes, ranks](std::size_t least) {
+    if (bytes < least && bytes * static_cast<std::size_t>(ranks) < least) return passage::window;
+    return bytes > worth_asking ? passage::either : passage::messages;
+  };
+  const auto messages_if = [](bool so) { return so ? passage::messages : passage::window; };
+  switch (kind) {
+    case operation_kind::scatter: return together(std::size_t{512} << 10);
+    case operation_kind::all_to_all: return together(std::size_t{ranks == 2 ? 512U : 1024U} << 10);
+    case operation_kind::all_gather:
+      return ranks == 2 && bytes >= std::size_t{512} << 10 ? passage::either : passage::window;
+    case operation_kind::broadcast: return messages_if(ranks == 2 && bytes >= std::size_t{64} << 10);
+    case operation_kind::scan: return messages_if(ranks == 2 && bytes <= std::size_t{4} << 10);
+    default: return passage::window;
+  }
+}
+
+/// What a rank has found of calls that may go either way, on one communicator, and what the ranks have agreed on. Every rank counts
+/// and times them alike; so that they need not agree on each, they do on a few in a row.
+class passage_trials {
+ public:
+  static constexpr std::array ways{passage::messages, passage::window};
+
+  /// Of calls of one kind, with blocks of about one length: what fits into a cache is another matter than what does not.
+  class record {
+   public:
+    struct turn {
+      passage found_faster;  ///< or to be tried
+      bool to_agree;         ///< the ranks are to agree on this call and those that follow
+    };
+    /// The next call, in the order of the calls.
+    [[nodiscard]] turn next(const cohort::detail::trial_plan& plan) noexcept {
+      const bool to_agree = calls_++ % plan.trial == 0;
+      return {ways[trials_.next(plan)], to_agree};
+    }
+    void agree(passage how) noexcept { agreed_ = how; }
+    [[nodiscard]] passage agreed() const noexcept { return agreed_; }
+    /// One has been carried out.
+    void took(passage how, std::size_t bytes, std::chrono::nanoseconds time,
+              const cohort::detail::trial_plan& plan) noexcept {
+      const float each = static_cast<float>(time.count()) / static_cast<float>(bytes);
+      trials_.took(how == passage::messages ? 0 : 1, each, plan);
+    }
+
+   private:
+    cohort::detail::trials<ways.size()> trials_{};
+    std::uint64_t calls_ = 0;
+    passage agreed_ = passage::messages;
+  };
+
+  [[nodiscard]] record& of(operation_kind kind, std::size_t bytes) noexcept {
+    const std::size_t row = kind == operation_kind::scatter ? 0 : kind == operation_kind::all_to_all ? 1 : 2;
+    const int bits = std::clamp(static_cast<int>(std::bit_width(bytes)) - shortest, 0, static_cast<int>(lengths) - 1);
+    return records_[row * lengths + static_cast<std::size_t>(bits)];
+  }
+
+ private:
+  static constexpr int shortest = 17;  // in bits, of a block
+  static constexpr std::size_t lengths = 8;
+  static constexpr std::size_t kinds = 3;
+
+  std::array<record, kinds * lengths> records_{};
+};
+
+}  // namespace cohort::collective

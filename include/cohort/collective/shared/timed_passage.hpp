@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+// One call that the window carries out, or messages: every so often one rank says which, and all time each.
+#pragma once
+
+#include <cohort/collective/passage.hpp>
+#include <cohort/collective/shared/at_once.hpp>
+#include <cohort/transport/call.hpp>
+#include <cohort/transport/shm/copy_choice.hpp>
+#include <cohort/transport/shm/window_use.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+
+namespace cohort::collective {
+
+class timed_passage {
+ public:
+  /// Needs:    `bytes` as `selection_table::choose`, and those of a block
+  /// Lifetime: `c` outlives it
+  timed_passage(const call& c, std::size_t bytes, std::size_t block) noexcept : call_(&c), block_(block) {
+    const operation_kind kind = c.signature().kind;
+    if (passage_of(kind, bytes, c.home().size()) != passage::either || c.home().selection.override_of(kind)) return;
+    record_ = &c.home().passages.of(kind, block);
+  }
+
+  /// Whether it can go either way. Not what an override has decided.
+  [[nodiscard]] bool open() const noexcept { return record_ != nullptr; }
+  /// The call is to be carried out, in its turn. Result: whether the ranks are to agree first
+  [[nodiscard]] bool begin() noexcept {
+    const passage_trials::record::turn now = record_->next(plan());
+    how_ = now.to_agree ? now.found_faster : record_->agreed();
+    started_ = clock::now();
+    return now.to_agree;
+  }
+  /// Who says so: rank 0, but of a scatter one that takes, as its root may be ahead of what it has begun.
+  [[nodiscard]] int judge() const noexcept {
+    const transport::signature& s = call_->signature();
+    return s.kind == operation_kind::scatter ? (s.root + 1) % call_->home().size() : 0;
+  }
+  /// The judge, before the step is raised.
+  void tell(const transport::window_use& use) const noexcept {
+    *use.short_data(use.rank()) = static_cast<std::byte>(*how_);
+    record_->agree(*how_);
+  }
+  /// The others, behind it.
+  void hear(const transport::window_use& use) noexcept {
+    how_ = *use.short_data(judge()) == static_cast<std::byte>(passage::messages) ? passage::messages : passage::window;
+    record_->agree(*how_);
+  }
+  [[nodiscard]] bool past_the_window() const noexcept { return how_ == passage::messages; }
+  /// It has been carried out.
+  void ended() const noexcept {
+    if (how_) record_->took(*how_, block_, clock::now() - started_, plan());
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  /// A window that has not been used for a while is as cold as a ring. Messages take a while until they have settled on how they
+  /// are copied. All are multiples of the calls that are agreed on together.
+  [[nodiscard]] cohort::detail::trial_plan plan() const noexcept {
+    using messages = transport::copy_choice;
+    if (block_ >= messages::long_bytes) return {.trial = 4, .unsettled = 1, .run_in = messages::settling(block_)};
+    return {.trial = 16,
+            .unsettled = messages::unsettled(block_),
+            .run_in = (messages::settling(block_) + 15) / 16 * 16,
+            .look_rarely = messages::look_rarely};
+  }
+
+  const call* call_;
+  std::size_t block_;
+  passage_trials::record* record_ = nullptr;
+  std::optional<passage> how_{};
+  clock::time_point started_{};
+};
+
+// What is carried out where it is called has no step in which to agree.
+static_assert(passage_of(operation_kind::scatter, at_once_bytes, 1 << 20) != passage::either);
+static_assert(passage_of(operation_kind::all_to_all, at_once_bytes, 1 << 20) != passage::either);
+
+}  // namespace cohort::collective

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+// Which of a few ways to do the same thing is the fastest here and now: each is tried at first, and again every so often.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+namespace cohort::detail {
+
+/// How often ways are tried, and what of it counts.
+struct trial_plan {
+  /// So many times in a row are a trial: of each way at first, and from then on of a slower one again every so often.
+  unsigned trial = 4;
+  /// So many after another way say nothing: the caches hold nothing of it, and others wait in another manner.
+  unsigned unsettled = 1;
+  /// So many more of the first way come before all else, and say nothing either: it has choices of its own to make.
+  unsigned run_in = 0;
+  /// One of two is tried again when there have been twice as many, as the first are of ranks that have just begun; and then, when
+  /// there have been so many more. Of more ways each as much more rarely as there are others.
+  unsigned look_again = 512;
+  /// And when there have been that many, that rarely.
+  unsigned look_rarely = 512;
+};
+
+template <std::size_t Ways>
+class trials {
+ public:
+  /// So much of the present one's time another must save before it takes its place.
+  static constexpr float worth_while = 0.03F;
+  /// So much of all the time trials of slower ways may take.
+  static constexpr float budget = 0.05F;
+
+  /// The way that the next one is to be done. It changes only at a multiple of `plan.trial`.
+  ///
+  /// Needs: plan.run_in is a multiple of plan.trial; `plan` is always the same
+  [[nodiscard]] std::size_t next(const trial_plan& plan) noexcept {
+    const unsigned turn = turns_++;
+    if (turn % plan.trial != 0) return present_;
+    present_ = due(turn, plan);
+    tried_[present_] = turn + plan.trial;
+    return present_;
+  }
+
+  /// One has been done that way, and took so long, for each unit of whatever it is that they do.
+  void took(std::size_t way, float time, const trial_plan& plan) noexcept {
+    if (std::exchange(last_, way) != way) in_a_row_ = 0;
+    pace& known = of_[way];
+    const unsigned run_in = way == 0 && known.samples == 0 ? plan.run_in : 0;
+    if (in_a_row_ < run_in + plan.unsettled) {
+      ++in_a_row_;
+      return;
+    }
+    known.add(time);
+    for (std::size_t rival = 0; rival < Ways; ++rival) {
+      const pace& fastest = of_[fastest_];
+      const pace& other = of_[rival];
+      if (fastest.samples == 0 || other.samples == 0) continue;
+      if (other.mean < fastest.mean * (1 - worth_while)) fastest_ = rival;
+    }
+  }
+
+ private:
+  /// The mean of the first, and then of the last few. A rank that lost its core for a while says nothing of the way: what took
+  /// twice the mean counts as that.
+  struct pace {
+    float mean = 0;
+    unsigned samples = 0;
+
+    void add(float now) noexcept {
+      samples = std::min(samples + 1, 8U);
+      if (samples > 1) now = std::min(now, 2 * mean);
+      mean += (now - mean) / static_cast<float>(samples);
+    }
+  };
+
+  /// A way that has not been tried yet, or is to be looked at again; otherwise the fastest.
+  [[nodiscard]] std::size_t due(unsigned turn, const trial_plan& plan) const noexcept {
+    if (turn < plan.run_in + static_cast<unsigned>(Ways) * plan.trial) {
+      return turn < plan.run_in ? 0 : (turn - plan.run_in) / plan.trial;
+    }
+    const unsigned rest = (turn < plan.look_rarely ? plan.look_again : plan.look_rarely) * others;
+    for (std::size_t k = 1; k < Ways; ++k) {
+      const std::size_t way = (fastest_ + k) % Ways;
+      const float loss = std::max(of_[way].mean / std::max(of_[fastest_].mean, 1e-9F) - 1, 0.0F);
+      const float affordable =
+          std::min(static_cast<float>(plan.trial) * loss / budget, 8.0F * static_cast<float>(rest));
+      const unsigned wait = std::max(std::min(tried_[way] * others, rest), static_cast<unsigned>(affordable));
+      if (turn - tried_[way] >= wait) return way;
+    }
+    return fastest_;
+  }
+
+  static constexpr auto others = static_cast<unsigned>(Ways - 1);
+
+  std::array<pace, Ways> of_{};
+  std::array<unsigned, Ways> tried_{};  ///< until which turn
+  unsigned turns_ = 0;
+  std::size_t present_ = 0;
+  std::size_t fastest_ = 0;
+  std::optional<std::size_t> last_{};
+  unsigned in_a_row_ = 0;  ///< of the last way, until they count
+};
+
+}  // namespace cohort::detail

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+// Of a few ways the fastest is found by trying, at little cost, and found again: the rules of detail/trials.hpp for any number of
+// ways. unit/copy_choice has what a user of it sees.
+#include <cohort/detail/trials.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+using cohort::detail::trial_plan;
+using cohort::detail::trials;
+
+namespace {
+
+struct outcome {
+  std::vector<std::size_t> ways;
+  double time = 0;
+
+  [[nodiscard]] int taken(std::size_t way, std::size_t from = 0) const {
+    int n = 0;
+    for (std::size_t i = from; i < ways.size(); ++i) n += ways[i] == way ? 1 : 0;
+    return n;
+  }
+};
+
+template <std::size_t Ways>
+outcome run(trials<Ways>& t, int times, const trial_plan& plan, const std::array<float, Ways>& paces) {
+  outcome all;
+  for (int i = 0; i < times; ++i) {
+    const std::size_t way = t.next(plan);
+    t.took(way, paces[way], plan);
+    all.ways.push_back(way);
+    all.time += paces[way];
+  }
+  return all;
+}
+
+constexpr trial_plan plans[] = {
+    {},
+    {.trial = 16, .unsettled = 4, .run_in = 48, .look_rarely = 4096},
+    {.trial = 4, .unsettled = 1, .run_in = 12},
+    {.trial = 12, .unsettled = 4, .look_rarely = 4096},
+};
+
+}  // namespace
+
+TEST_CASE("the first way runs in, then each is tried, in turn") {
+  for (const trial_plan& plan : plans) {
+    trials<3> t;
+    const outcome all = run(t, static_cast<int>(plan.run_in + 3 * plan.trial), plan, {1, 2, 3});
+    for (std::size_t i = 0; i < all.ways.size(); ++i) {
+      CHECK(all.ways[i] == (i < plan.run_in ? 0 : (i - plan.run_in) / plan.trial));
+    }
+  }
+}
+
+TEST_CASE("the way changes only at multiples of a trial") {
+  for (const trial_plan& plan : plans) {
+    trials<2> t;
+    std::size_t before = 0;
+    for (unsigned i = 0; i < 5000; ++i) {
+      const std::size_t way = t.next(plan);
+      if (i % plan.trial != 0) CHECK(way == before);
+      before = way;
+      // Which is faster changes all the time.
+      t.took(way, (way == 0) == (i / 700 % 2 == 0) ? 1.0F : 2.0F, plan);
+    }
+  }
+}
+
+TEST_CASE("what runs in is not counted") {
+  constexpr trial_plan plan{.trial = 4, .unsettled = 1, .run_in = 12};
+  trials<2> t;
+  for (unsigned i = 0; i < 200; ++i) {
+    const std::size_t way = t.next(plan);
+    if (i >= 20) CHECK(way == 0);
+    if (i >= 39) break;
+    t.took(way, way == 1 ? 1.0F : i < 13 ? 50.0F : 0.5F, plan);
+  }
+}
+
+TEST_CASE("trials of a slower way cost little, the less often the slower it is, and are never given up") {
+  for (const trial_plan& plan : plans) {
+    for (const float slower : {1.1F, 1.5F, 3.0F, 10.0F}) {
+      CAPTURE(slower);
+      trials<2> t;
+      const unsigned first = plan.run_in + 2 * plan.trial;
+      run(t, static_cast<int>(first), plan, {1, slower});
+      constexpr int many = 40000;
+      const outcome all = run(t, many, plan, {1, slower});
+      CHECK(all.time <= many * (1 + trials<2>::budget));
+      CHECK(all.taken(1) > 0);
+      // In the first few as well, but for one trial.
+      trials<2> young;
+      const outcome begun = run(young, 400, plan, {1, slower});
+      CHECK(begun.time <= 400 * (1 + trials<2>::budget) + 2 * plan.trial * (slower - 1));
+    }
+  }
+}
+
+TEST_CASE("which one is faster is found again, from either") {
+  for (const trial_plan& plan : plans) {
+    trials<2> t;
+    run(t, 5000, plan, {1, 2});
+    const outcome second = run(t, 20000, plan, {2, 1});
+    CHECK(second.taken(1, 10000) > 9500);
+    const outcome first = run(t, 20000, plan, {1, 1.5F});
+    CHECK(first.taken(0, 10000) > 9500);
+  }
+}
