@@ -6,6 +6,8 @@
 #include "bare_fold.hpp"
 #include "bare_shared.hpp"
 
+#include <cohort/detail/hand_back.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -64,6 +66,7 @@ class over_memory {
       all_.wait_for_all();
       fold(
           out, [&](int k) -> const T* { return k == rank() ? in : as<T>(all_.slot(k)); }, p, 0, n, op);
+      have_read(as<T>(all_.slot(other())), n);
       all_.end();
       return;
     }
@@ -74,6 +77,7 @@ class over_memory {
           const int k = (rank() + i) % p;
           all_.wait_for_second(k);
           std::memcpy(out + at + cut.begin(k), as<T>(all_.slot(k)) + cut.begin(k), cut.size(k) * sizeof(T));
+          have_read(as<T>(all_.slot(k)) + cut.begin(k), cut.size(k));
         }
       });
     });
@@ -101,6 +105,7 @@ class over_memory {
       } else {
         all_.wait_for(root);
         std::memcpy(inout + at, all_.slot(root), here * sizeof(T));
+        have_read(as<T>(all_.slot(root)), here);
       }
       all_.end();
     });
@@ -144,6 +149,7 @@ class over_memory {
         all_.wait_for_all();
         fold(
             out + at, [&](int k) -> const T* { return k == root ? in + at : as<T>(all_.slot(k)); }, p, 0, here, op);
+        have_read(as<T>(all_.slot(other())), here);
       }
       all_.end();
     });
@@ -155,8 +161,10 @@ class over_memory {
       std::memcpy(place(rank()), in + at, here * sizeof(T));
       all_.raise();
       std::memcpy(out + static_cast<std::size_t>(rank()) * block + at, in + at, here * sizeof(T));
-      all_.wait_for_all(
-          [&](int k) { std::memcpy(out + static_cast<std::size_t>(k) * block + at, place(k), here * sizeof(T)); });
+      all_.wait_for_all([&](int k) {
+        std::memcpy(out + static_cast<std::size_t>(k) * block + at, place(k), here * sizeof(T));
+        have_read(place(k), here);
+      });
     });
   }
   template <class T, class Op>
@@ -169,6 +177,7 @@ class over_memory {
       fold(
           out + at, [&](int k) -> const T* { return k == rank() ? in + own * block + at : place(k) + own * here; },
           size(), 0, here, op);
+      have_read(place(other()) + own * here, here);
     });
   }
   template <class T>
@@ -180,6 +189,7 @@ class over_memory {
       std::memcpy(out + own * block + at, in + own * block + at, here * sizeof(T));
       all_.wait_for_all([&](int k) {
         std::memcpy(out + static_cast<std::size_t>(k) * block + at, place(k) + own * here, here * sizeof(T));
+        have_read(place(k) + own * here, here);
       });
     });
   }
@@ -192,8 +202,10 @@ class over_memory {
         return;
       }
       std::memcpy(out + static_cast<std::size_t>(root) * block + at, in + at, here * sizeof(T));
-      all_.wait_for_all(
-          [&](int k) { std::memcpy(out + static_cast<std::size_t>(k) * block + at, place(k), here * sizeof(T)); });
+      all_.wait_for_all([&](int k) {
+        std::memcpy(out + static_cast<std::size_t>(k) * block + at, place(k), here * sizeof(T));
+        have_read(place(k), here);
+      });
     });
   }
   template <class T>
@@ -208,6 +220,7 @@ class over_memory {
       }
       all_.wait_for(root);
       std::memcpy(out + at, place(root) + own * here, here * sizeof(T));
+      have_read(place(root) + own * here, here);
     });
   }
   template <class T, class Op>
@@ -220,6 +233,7 @@ class over_memory {
       for (int k = rank() - 1; k >= 0; --k) all_.wait_for(k);
       fold(
           out + at, [&](int k) -> const T* { return k == rank() ? in + at : place(k); }, rank() + 1, 0, here, op);
+      if (rank() == 1) have_read(place(0), here);
     });
   }
 
@@ -234,8 +248,9 @@ class over_memory {
   void receive(T* data, std::size_t n, int peer) {
     each_part(pair_, n * sizeof(T), [&](std::size_t at, std::size_t here, std::byte*) {
       pair_.wait_for(peer);
-      const std::byte* const from = n * sizeof(T) <= steps::tiny_bytes ? pair_.tiny(peer) : pair_.slot(peer);
+      std::byte* const from = n * sizeof(T) <= steps::tiny_bytes ? pair_.tiny(peer) : pair_.slot(peer);
       std::memcpy(reinterpret_cast<std::byte*>(data) + at, from, here);
+      have_read(from, here);
     });
   }
 
@@ -251,6 +266,14 @@ class over_memory {
   template <class T>
   static T* as(std::byte* data) {
     return reinterpret_cast<T*>(data);
+  }
+
+  [[nodiscard]] int other() const { return (rank() + 1) % size(); }
+  /// Of two ranks the other one alone has read what this one writes next (cohort/detail/hand_back.hpp).
+  template <class T>
+  void have_read(T* data, std::size_t n) const {
+    if (size() != 2 || n * sizeof(T) <= steps::tiny_bytes) return;
+    cohort::detail::hand_back(reinterpret_cast<std::byte*>(data), n * sizeof(T));
   }
 
   /// calls(at, elements) until n are done, `blocks` at a time of which fit into a slot.
@@ -311,6 +334,7 @@ class over_memory {
         mine + own, [&](int k) -> const T* { return k == rank() ? in : as<T>(all_.slot(k)); }, size(), own,
         cut.size(rank()), op);
     all_.raise_second();
+    have_read(as<T>(all_.slot(other())) + own, cut.size(rank()));
     use(cut, mine + own);
     all_.end();
   }

@@ -109,6 +109,13 @@ task<> one_scatter(const world_type& world, std::size_t block, int call, int fro
   check(out.data(), block, from, r, call, "scatter");
 }
 
+task<> one_broadcast(const world_type& world, std::size_t n, int call, int from) {
+  ints data(n, -1);
+  if (world.rank() == from) fill(data.data(), n, from, 0, call);
+  co_await world.broadcast(data, root{from});
+  check(data.data(), n, from, 0, call, "broadcast");
+}
+
 /// Long ones, and those of a length for which the ranks agree more rarely, with short calls in the window between them.
 task<int> take_both_ways(world_type world) {
   const bool two = world.size() == 2;
@@ -117,6 +124,7 @@ task<int> take_both_ways(world_type world) {
     tally of_all_to_all;
     tally of_all_gather;
     tally of_scatter;
+    tally of_broadcast;
     for (int call = 0; call < calls; ++call) {
       if (call % 17 == world.rank()) std::this_thread::sleep_for(1ms);
       co_await one_all_to_all(world, 2 * block, call);
@@ -125,13 +133,18 @@ task<int> take_both_ways(world_type world) {
       if (two) {
         co_await one_all_gather(world, block, call, call % 2 == 0);
         of_all_gather.count(world, operation_kind::all_gather, block);
+        co_await one_broadcast(world, block, call, call % 2);
+        of_broadcast.count(world, operation_kind::broadcast, block);
       }
       if (call % 5 == 0) harness::expect(co_await world.all_reduce(1, sum{}) == world.size(), "all_reduce");
       co_await one_scatter(world, block, call, call % world.size());
       of_scatter.count(world, operation_kind::scatter, block);
     }
     co_await expect_both(world, of_all_to_all, "all_to_all");
-    if (two) co_await expect_both(world, of_all_gather, "all_gather");
+    if (two) {
+      co_await expect_both(world, of_all_gather, "all_gather");
+      co_await expect_both(world, of_broadcast, "broadcast");
+    }
     co_await expect_both(world, of_scatter, "scatter");
   }
   co_return 0;

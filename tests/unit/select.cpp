@@ -176,7 +176,7 @@ TEST_CASE("ranks that share memory use it, unless messages are faster; what may 
            std::tuple{operation_kind::scatter, mib / 16, 8, algorithm::linear},
            std::tuple{operation_kind::all_to_all, mib / 16, 16, algorithm::pairwise},
            std::tuple{operation_kind::broadcast, mib / 16 - 1, 2, algorithm::shared_memory},
-           std::tuple{operation_kind::broadcast, mib / 16, 2, algorithm::binomial},
+           std::tuple{operation_kind::broadcast, mib / 16 + 1, 2, algorithm::shared_memory},
            std::tuple{operation_kind::broadcast, mib, 3, algorithm::shared_memory},
            std::tuple{operation_kind::scan, mib / 256, 2, algorithm::recursive_doubling},
            std::tuple{operation_kind::scan, mib / 256 + 1, 2, algorithm::shared_memory},
@@ -197,7 +197,10 @@ TEST_CASE("ranks that share memory use it, unless messages are faster; what may 
            std::tuple{operation_kind::all_gather, mib / 2 - 1, 2, passage::window},
            std::tuple{operation_kind::all_gather, mib / 2, 2, passage::either},
            std::tuple{operation_kind::all_gather, 64 * mib, 3, passage::window},
-           std::tuple{operation_kind::broadcast, mib, 2, passage::messages},
+           std::tuple{operation_kind::broadcast, mib / 16, 2, passage::window},
+           std::tuple{operation_kind::broadcast, mib / 16 + 1, 2, passage::either},
+           std::tuple{operation_kind::broadcast, mib, 3, passage::window},
+           std::tuple{operation_kind::scan, mib / 256, 2, passage::messages},
            std::tuple{operation_kind::scan, mib, 2, passage::window},
        }) {
     CHECK(passage_of(kind, bytes, ranks) == way);

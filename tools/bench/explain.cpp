@@ -91,7 +91,7 @@ std::string grounds_of_choice(const world_type& world) {
   if (state.window != nullptr) {
     text +=
         "# All ranks share memory, and work in it unless an override says otherwise; long blocks of a scatter, an "
-        "all_to_all or, of two ranks, an all_gather go by messages as long as those are found faster.\n";
+        "all_to_all or, of two ranks, a broadcast or an all_gather go by messages as long as those are found faster.\n";
   }
   if (state.hosts != nullptr) {
     text += "# The ranks are on " + std::to_string(state.hosts->hosts()) + " hosts, at most " +

@@ -19,7 +19,7 @@ namespace cohort::collective {
 enum class passage : unsigned char { messages, window, either };
 
 /// Either for long blocks where each is for one other rank, or there is one other rank. What no window is faster for goes by
-/// messages: a broadcast of two ranks, and short scans of two, of which the second has nothing to say to the first.
+/// messages: short scans of two ranks, of which the second has nothing to say to the first.
 ///
 /// Needs: `bytes` as `selection_table::choose`
 [[nodiscard]] constexpr passage passage_of(operation_kind kind, std::size_t bytes, int ranks) noexcept {
@@ -30,14 +30,13 @@ enum class passage : unsigned char { messages, window, either };
     if (bytes < least && bytes * static_cast<std::size_t>(ranks) < least) return passage::window;
     return bytes > worth_asking ? passage::either : passage::messages;
   };
-  const auto messages_if = [](bool so) { return so ? passage::messages : passage::window; };
   switch (kind) {
     case operation_kind::scatter: return together(std::size_t{512} << 10);
     case operation_kind::all_to_all: return together(std::size_t{ranks == 2 ? 512U : 1024U} << 10);
     case operation_kind::all_gather:
       return ranks == 2 && bytes >= std::size_t{512} << 10 ? passage::either : passage::window;
-    case operation_kind::broadcast: return messages_if(ranks == 2 && bytes >= std::size_t{64} << 10);
-    case operation_kind::scan: return messages_if(ranks == 2 && bytes <= std::size_t{4} << 10);
+    case operation_kind::broadcast: return ranks == 2 && bytes > worth_asking ? passage::either : passage::window;
+    case operation_kind::scan: return ranks == 2 && bytes <= std::size_t{4} << 10 ? passage::messages : passage::window;
     default: return passage::window;
   }
 }
@@ -76,7 +75,7 @@ class passage_trials {
   };
 
   [[nodiscard]] record& of(operation_kind kind, std::size_t bytes) noexcept {
-    const std::size_t row = kind == operation_kind::scatter ? 0 : kind == operation_kind::all_to_all ? 1 : 2;
+    const std::size_t row = row_of(kind);
     const int bits = std::clamp(static_cast<int>(std::bit_width(bytes)) - shortest, 0, static_cast<int>(lengths) - 1);
     return records_[row * lengths + static_cast<std::size_t>(bits)];
   }
@@ -84,7 +83,16 @@ class passage_trials {
  private:
   static constexpr int shortest = 17;  // in bits, of a block
   static constexpr std::size_t lengths = 8;
-  static constexpr std::size_t kinds = 3;
+  static constexpr std::size_t kinds = 4;
+
+  [[nodiscard]] static constexpr std::size_t row_of(operation_kind kind) noexcept {
+    switch (kind) {
+      case operation_kind::scatter: return 0;
+      case operation_kind::all_to_all: return 1;
+      case operation_kind::broadcast: return 2;
+      default: return 3;  // all_gather
+    }
+  }
 
   std::array<record, kinds * lengths> records_{};
 };

@@ -46,10 +46,14 @@ task<> broadcast_by(const Channel& ch, algorithm how, int root, std::byte* data,
 
 template <class Channel>
 task<> broadcast_shared(const Channel& ch, int root, whole_vector v) {
-  const bool done = co_await move_in_window(ch, broadcast_move(v, root));
-  if (done) co_return;
-  const algorithm how = without_window(ch.current(), v.count * v.element_bytes, true);
-  co_await broadcast_by(ch, how, root, v.data, v.count, v.element_bytes);
+  const std::size_t bytes = v.count * v.element_bytes;
+  timed_passage way(ch.current(), bytes, bytes);
+  const bool done = co_await move_in_window(ch, broadcast_move(v, root), &way);
+  if (!done) {
+    const algorithm how = without_window(ch.current(), bytes, true);
+    co_await broadcast_by(ch, how, root, v.data, v.count, v.element_bytes);
+  }
+  way.ended();
 }
 
 template <transport::message_transport Transport>

@@ -55,12 +55,16 @@ COHORT_ALIGNED inline bool slices_at_once(cohort::detail::ticket& t, const std::
     operands sources(p);
     sources.set([&](int k) { return (k == r ? mine : step.slot(k)) + own; });
     sources.fold(op, p, step.mine() + own, cut.size(r));
+    const bool alone = slices_are_handed_back(op, p, -1);
+    if (alone) std::memcpy(out + own, step.mine() + own, cut.size(r));
     now.raise_second();
-    std::memcpy(out + own, step.mine() + own, cut.size(r));
+    if (!alone) std::memcpy(out + own, step.mine() + own, cut.size(r));
+    for (int k = 1; k < p; ++k) step.hand_back(step.other(k), own, cut.size(r));
     for (int k = 1; k < p; ++k) {
       const int from = step.other(k);
       if (!now.second_by(from)) return false;
       std::memcpy(out + cut.begin(from), step.slot(from) + cut.begin(from), cut.size(from));
+      if (alone) step.hand_back(from, cut.begin(from), cut.size(from));
     }
     conclude(op, out, count, p);
   } catch (...) {
@@ -100,6 +104,9 @@ COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const 
       for (int k = 0; k < p; ++k) at[k] = op.prepare == nullptr && k == step.rank() ? in : data(k);
       op.fold_many(op.op, out, at, p, count, false);
       conclude(op, out, count, p);
+      // Unless its writer reads it too.
+      const bool alone = root >= 0 || (p == 2 && op.prepare == nullptr);
+      for (int k = 1; k < p && !tiny && alone; ++k) step.hand_back(step.other(k), 0, bytes);
     }
   } catch (...) {
     now.give_up(t);
@@ -151,6 +158,9 @@ COHORT_ALIGNED COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t
       sources.fold_out(op, p, out, 0, 0, longest, false);
       out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(op, data, n / op.element_bytes, p); });
     }
+    if (!tiny) {
+      for (int k = 1; k < p; ++k) step.hand_back(step.other(k), before, longest);
+    }
   } catch (...) {
     now.give_up(t);
     return false;
@@ -184,6 +194,7 @@ COHORT_ALIGNED COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, const st
     sources.set([&](int k) { return k == r ? own : memory(k); });
     sources.fold(op, r + 1, out, bytes);
     conclude(op, out, count, r + 1);
+    if (p == 2 && r == 1 && !tiny && op.prepare == nullptr) step.hand_back(0, 0, bytes);
   } catch (...) {
     now.give_up(t);
     return false;

@@ -4,6 +4,7 @@
 
 #include <cohort/collective/body.hpp>
 #include <cohort/collective/layout.hpp>
+#include <cohort/detail/hand_back.hpp>
 #include <cohort/detail/stream_store.hpp>
 
 #include <unistd.h>
@@ -65,16 +66,25 @@ inline void copy_in(const layout& vector, int block, std::size_t from, std::size
   });
 }
 
-/// The reverse.
-inline void copy_out(const std::byte* from, const layout& vector, int block, std::size_t to, std::size_t bytes,
-                     bool streaming) {
+/// So much is in this core's first-level cache when it is handed back.
+inline constexpr std::size_t read_block = std::size_t{4} << 10;
+
+/// The reverse. Those that this rank is the only one to read are handed back to their writer.
+inline void copy_out(std::byte* from, const layout& vector, int block, std::size_t to, std::size_t bytes,
+                     bool streaming, bool alone) {
   vector.each_piece_within(block, to, bytes, [&](std::byte* data, std::size_t n) {
-    if (streaming) {
-      cohort::detail::stream_copy(data, from, n);
-    } else {
-      std::memcpy(data, from, n);
+    while (n > 0) {
+      const std::size_t part = alone ? std::min(n, read_block) : n;
+      if (streaming) {
+        cohort::detail::stream_copy(data, from, part);
+      } else {
+        std::memcpy(data, from, part);
+      }
+      if (alone) cohort::detail::hand_back(from, part);
+      from += part;
+      data += part;
+      n -= part;
     }
-    from += n;
   });
   if (streaming) cohort::detail::stream_fence();
 }

@@ -44,6 +44,8 @@ struct window_move {
   [[nodiscard]] bool goes(int from, int to) const noexcept {
     return is_taken_by(to) && from != to && (giver < 0 || giver == from);
   }
+  /// Whether of what a rank gives nobody reads what another one does.
+  [[nodiscard]] bool read_by_one(int ranks) const noexcept { return in_by_rank || taker >= 0 || ranks == 2; }
   /// Whether what one rank gives to all is short enough to stand beside the word that raises it.
   [[nodiscard]] bool tiny(int ranks) const noexcept {
     return sizes_are_known && longest <= transport::shm_window::inline_bytes &&
@@ -99,11 +101,17 @@ inline void give(const window_move& m, const transport::window_step& use, std::s
   }
 }
 
+/// Where in the part of rank `from` this rank finds what is for it, when blocks are so far from each other.
+[[nodiscard]] inline std::size_t place_of(const window_move& m, const transport::window_step& use,
+                                          std::size_t stride) noexcept {
+  return m.in_by_rank ? static_cast<std::size_t>(use.rank()) * stride : 0;
+}
+
+/// `alone`: nobody else reads it, and this is the last time that this rank does.
 inline void take(const window_move& m, const transport::window_step& use, int from, std::size_t at, std::size_t bytes,
-                 std::size_t stride, bool tiny, bool streaming) {
-  const std::byte* data = tiny ? use.short_data(from) : use.slot(from);
-  if (m.in_by_rank) data += static_cast<std::size_t>(use.rank()) * stride;
-  copy_out(data, m.out, m.out_by_rank ? from : 0, at, bytes, streaming);
+                 std::size_t stride, bool tiny, bool streaming, bool alone) {
+  std::byte* const part = tiny ? use.short_data(from) : use.slot(from);
+  copy_out(part + place_of(m, use, stride), m.out, m.out_by_rank ? from : 0, at, bytes, streaming, alone);
 }
 
 /// How many bytes this rank gives to each other, and the most of them, for all to read.
@@ -165,7 +173,11 @@ COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::tick
     const int from = step.other(k);
     if (!m.goes(from, step.rank())) continue;
     if (!now.raised_by(from)) return false;
-    detail::take(m, step, from, 0, m.longest, stride, tiny, false);
+    detail::take(m, step, from, 0, m.longest, stride, tiny, false, false);
+  }
+  // A frame would have read all of it again.
+  for (int k = 1; k < p && !tiny && m.read_by_one(p); ++k) {
+    if (m.goes(step.other(k), step.rank())) step.hand_back(step.other(k), detail::place_of(m, step, stride), m.longest);
   }
   now.end();
   return true;
@@ -256,7 +268,7 @@ task<bool> move_in_window(Channel ch, window_move m, timed_passage* way = nullpt
       const int from = use.other(k);
       if (!m.goes(from, use.rank())) continue;
       co_await use.arrived(from);
-      detail::take(m, use, from, at, here, stride, tiny, streaming);
+      detail::take(m, use, from, at, here, stride, tiny, streaming, !tiny && m.read_by_one(p));
     }
     use.end_step();
   }

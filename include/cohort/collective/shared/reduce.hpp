@@ -25,6 +25,12 @@ inline constexpr std::size_t whole_for_one_bytes = std::size_t{64} << 10;
   return bytes < long_rooted_bytes ? whole_for_one_bytes : long_rooted_chunk;
 }
 
+/// Whether only one rank reads a slice that another one has combined: then it hands it back. That other one must have what it
+/// needs of it before. Not where a frame, going on, prepares the operand in its place again.
+[[nodiscard]] inline bool slices_are_handed_back(const cohort::detail::reducer& op, int ranks, int root) noexcept {
+  return (ranks == 2 || root >= 0) && op.prepare == nullptr && cohort::detail::lines_are_handed_back();
+}
+
 /// Whether what a rank says of its buffers may save the copies: they are long enough, and so are their elements not.
 [[nodiscard]] inline bool may_offer_buffers(std::size_t bytes, const cohort::detail::reducer& op) noexcept {
   return op.element_bytes <= direct_element_bytes && bytes >= 4 * direct_end_bytes;
@@ -131,6 +137,7 @@ task<> reduce_for_one(Use& use, layout source, layout dest, std::size_t bytes, s
       if (own == nullptr) copy_in(source, 0, at, here, use.mine());
       sources.set([&](int k) { return k == other ? use.slot(k) : own != nullptr ? own + at : use.mine(); });
       sources.fold_out(op, 2, dest, 0, at, here, streaming);
+      use.hand_back(other, 0, here);
     }
     given = false;
     use.end_step();
@@ -193,6 +200,8 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
         return k == r && own != nullptr ? own : tiny ? use.short_data(k) : use.slot(k);
       });
       sources.fold_out(op, p, dest, 0, 0, bytes, false);
+      // Who takes no result reads nothing of its own there.
+      for (int k = 1; k < p && !tiny && root >= 0; ++k) use.hand_back(use.other(k), 0, bytes);
     }
     use.end_step();
     use.finish();
@@ -262,10 +271,12 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
     co_return reduced::combined;
   }
 
+  const bool alone = slices_are_handed_back(op, p, root);
   for (std::size_t at = 0; at < bytes; at += chunk) {
     const std::size_t here = std::min(chunk, bytes - at);
     const slices cut(here, p, op.element_bytes);
     const std::size_t own = cut.begin(r);
+    const auto take_own = [&] { copy_out(use.mine() + own, dest, 0, at + own, cut.size(r), streaming, false); };
     if (!given) {
       for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
       detail::give_but_own(use, source, at, here, op);
@@ -280,14 +291,16 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
         op.fold_many(op.op, use.mine() + done, sources.data(), p, n / op.element_bytes, false);
         done += n;
       });
+      if (takes && alone) take_own();
       use.raise_second();
+      for (int k = 1; k < p; ++k) use.hand_back(use.other(k), own, cut.size(r));
     }
     if (takes) {
-      copy_out(use.mine() + own, dest, 0, at + own, cut.size(r), streaming);
+      if (!alone) take_own();
       for (int k = 1; k < p; ++k) {
         const int from = use.other(k);
         co_await use.second_of(from);
-        copy_out(use.slot(from) + cut.begin(from), dest, 0, at + cut.begin(from), cut.size(from), streaming);
+        copy_out(use.slot(from) + cut.begin(from), dest, 0, at + cut.begin(from), cut.size(from), streaming, alone);
       }
     }
     use.end_step();

@@ -33,10 +33,10 @@ class timed_passage {
     started_ = clock::now();
     return now.to_agree;
   }
-  /// Who says so: rank 0, but of a scatter one that takes, as its root may be ahead of what it has begun.
+  /// Who says so: rank 0, but where a root gives one that takes, as the root may be ahead of what it has begun.
   [[nodiscard]] int judge() const noexcept {
     const transport::signature& s = call_->signature();
-    return s.kind == operation_kind::scatter ? (s.root + 1) % call_->home().size() : 0;
+    return s.root != transport::signature::no_root ? (s.root + 1) % call_->home().size() : 0;
   }
   /// The judge, before the step is raised.
   void tell(const transport::window_use& use) const noexcept {
@@ -78,5 +78,6 @@ class timed_passage {
 // What is carried out where it is called has no step in which to agree.
 static_assert(passage_of(operation_kind::scatter, at_once_bytes, 1 << 20) != passage::either);
 static_assert(passage_of(operation_kind::all_to_all, at_once_bytes, 1 << 20) != passage::either);
+static_assert(passage_of(operation_kind::broadcast, at_once_bytes, 2) != passage::either);
 
 }  // namespace cohort::collective

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cohort/detail/fetch_line.hpp>
+#include <cohort/detail/hand_back.hpp>
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/piece.hpp>
 #include <cohort/transport/shm/ring_room.hpp>
@@ -130,7 +131,7 @@ class ring {
   /// Reader: takes `seen` bytes that it has peeked at, and those of `into` behind them; all of them are there in a row.
   void take(std::size_t seen, const piece& into) noexcept {
     copy(read_ + seen, into.data, into.bytes);
-    read_ += seen + into.bytes;
+    done_with(seen + into.bytes);
     give_room_back();
   }
   /// Reader: as much as has come and fits.
@@ -141,9 +142,10 @@ class ring {
       while (filled < p.bytes) {
         const std::size_t part = std::min(p.bytes - filled, in_a_row());
         if (part == 0) break;
-        copy(read_, p.data + filled, part);
-        read_ += part;
-        filled += part;
+        const std::size_t block = std::min(part, read_block);
+        copy(read_, p.data + filled, block);
+        done_with(block);
+        filled += block;
       }
       done += filled;
       if (filled < p.bytes) break;
@@ -161,6 +163,8 @@ class ring {
  private:
   static constexpr std::size_t part_bytes = std::size_t{32} << 10;
   static constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+  /// So much is in this core's first-level cache when it is handed back.
+  static constexpr std::size_t read_block = std::size_t{4} << 10;
 
   [[nodiscard]] ring_head::entry& entry(std::uint64_t number) const noexcept {
     return head_->written[number % ring_head::entries];
@@ -251,6 +255,11 @@ class ring {
     const std::byte* const from = row_end_ - (end_ - at);
     if (beside_) return copy_words(from, into, bytes);
     std::memcpy(into, from, bytes);
+  }
+  /// What has been read may be written to again, where it does not stand beside a word.
+  void done_with(std::size_t bytes) noexcept {
+    if (!beside_) detail::hand_back(bytes_ + (row_end_ - bytes_ - static_cast<std::ptrdiff_t>(end_ - read_)), bytes);
+    read_ += bytes;
   }
   /// Word by word, as what has just been written in words is read at once only in words: a wider read waits for the writes.
   static void copy_words(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {

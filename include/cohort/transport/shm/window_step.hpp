@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/detail/fetch_line.hpp>
+#include <cohort/detail/hand_back.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/sharing_engine.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
@@ -151,6 +152,8 @@ class window_step {
     ++window_->steps;
     must_be_done_ = window_->steps - 3;
   }
+  /// This rank alone reads bytes [at, at + bytes) of rank k's slot, and has.
+  void hand_back(int k, std::size_t at, std::size_t bytes) const noexcept { detail::hand_back(slot(k) + at, bytes); }
   /// This rank ends an operation before those have that reach its buffers, which may be something else behind this.
   void give_up() noexcept {
     window_->head(window_->rank()).given_up.store(1, std::memory_order_release);

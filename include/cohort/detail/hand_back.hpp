@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+// Cache lines that one core writes and another reads, again and again. To write to a line that somebody has read the writer must
+// first take that right away from the reader, which some processors do line by line: there it is far slower than to write to a
+// line that the reader has written to since. So the reader does, when it is done with it. Used by transport/shm/ and
+// collective/shared/; what it saves is in benchmarks/NOTES.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cohort::detail {
+
+/// Whether this is such a processor.
+[[nodiscard]] inline bool lines_are_handed_back() noexcept {
+#if defined(__x86_64__)
+  static const bool so = [] {
+    __builtin_cpu_init();
+    return __builtin_cpu_is("amd") != 0;
+  }();
+  return so;
+#else
+  return false;
+#endif
+}
+
+/// This core has read these bytes, which are worth nothing any more.
+///
+/// Needs: nobody else reads them, and who writes them next has not been told yet that it may
+inline void hand_back(std::byte* data, std::size_t bytes) noexcept {
+  if (!lines_are_handed_back()) return;
+  constexpr std::size_t line = 64;
+  // Whole lines: of others somebody may still need the rest.
+  const std::size_t before = (line - reinterpret_cast<std::uintptr_t>(data) % line) % line;
+  for (std::size_t at = before; at + line <= bytes; at += line) {
+    *static_cast<volatile std::byte*>(data + at) = std::byte{};
+  }
+}
+
+}  // namespace cohort::detail
