@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// What this machine allows, without any library: the time of a flag between two processes, of 8 bytes over a raw socket,
-// and the rate at which one core copies and adds, alone and while all the others do. No transport can be faster.
+// What this machine allows, without any library: the time of a flag between two processes, the rate at which one of them hands
+// bytes to the other, the time of 8 bytes over a raw socket, and the rate at which one core copies and adds, alone and while
+// all the others do. No transport can be faster.
 //   floors [--json]
 #include <cohort/detail/stream_store.hpp>
 
@@ -171,6 +172,55 @@ figure socket_time(const char* name, std::size_t bytes) {
   return found;
 }
 
+// ---- from one process to another through memory ------------------------------------------------------------------
+
+constexpr std::size_t part_bytes = std::size_t{64} << 10;
+
+struct passage {
+  flag_line filled, emptied, stop;
+  alignas(4096) std::byte parts[2][part_bytes];
+};
+
+/// One fills either part in turn while the other copies the one before it; `writes` says whether that one also writes to each
+/// line that it has read, so that it is modified in its cache when the first comes to fill it again.
+figure passage_rate(const char* name, bool writes) {
+  void* const memory = ::mmap(nullptr, sizeof(passage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) give_up("mmap");
+  auto* const shared = new (memory) passage;
+  const pid_t child = ::fork();
+  if (child < 0) give_up("fork");
+  std::vector<std::byte> own(part_bytes, std::byte{1});
+  if (child == 0) {
+    for (std::uint64_t n = 1;; ++n) {
+      for (int polls = 0; shared->filled.value.load(std::memory_order_acquire) < n; relax(polls)) {
+        if (shared->stop.value.load(std::memory_order_relaxed) != 0) ::_exit(0);
+      }
+      std::byte* const part = shared->parts[n % 2];
+      std::memcpy(own.data(), part, part_bytes);
+      for (std::size_t at = 0; writes && at < part_bytes; at += 64) *static_cast<volatile std::byte*>(part + at) = {};
+      shared->emptied.value.store(n, std::memory_order_release);
+    }
+  }
+  std::uint64_t n = 0;
+  const figure found = measure(
+      name, "GB/s",
+      [&](int calls) {
+        const auto start = steady::now();
+        for (int c = 0; c < calls; ++c) {
+          ++n;
+          for (int polls = 0; shared->emptied.value.load(std::memory_order_acquire) + 2 < n;) relax(polls);
+          std::memcpy(shared->parts[n % 2], own.data(), part_bytes);
+          shared->filled.value.store(n, std::memory_order_release);
+        }
+        return seconds_since(start);
+      },
+      [](double s) { return static_cast<double>(part_bytes) / s / 1e9; });
+  shared->stop.value.store(1);
+  ::waitpid(child, nullptr, 0);
+  ::munmap(memory, sizeof(passage));
+  return found;
+}
+
 // ---- one core's memory -------------------------------------------------------------------------------------------
 
 constexpr std::size_t stream_bytes = std::size_t{16} << 20;
@@ -222,7 +272,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "floors: unknown option '%s'; the only one is --json\n", argv[1]);
     return 2;
   }
-  std::vector<figure> all{flag_time(false), flag_time(true),
+  std::vector<figure> all{flag_time(false),
+                          flag_time(true),
+                          passage_rate("64 KiB to another process, through lines it reads", false),
+                          passage_rate("the same, through lines it then writes to", true),
                           socket_time("8 bytes over a raw loopback socket, one way", 8),
                           socket_time("256 KiB over a raw loopback socket, one way", std::size_t{256} << 10)};
   arrays m;

@@ -2,7 +2,7 @@
 // Cache lines that one core writes and another reads, again and again. To write to a line that somebody has read the writer must
 // first take that right away from the reader, which some processors do line by line: there it is far slower than to write to a
 // line that the reader has written to since. So the reader does, when it is done with it. Used by transport/shm/ and
-// collective/shared/; what it saves is in benchmarks/NOTES.md.
+// collective/shared/; benchmarks/floors.cpp measures either.
 #pragma once
 
 #include <cstddef>
