@@ -42,7 +42,9 @@ inline task<> selection(world_type) {
   expect(over_mpi.choose(scan, 32768, 2, false) == algorithm::recursive_doubling, "a stream of messages");
   constexpr cohort::collective::means in_memory{true, true};
   for (const auto kind : {broadcast, scatter, all_gather, all_to_all}) {
-    expect(cohort::collective::is_one_message(kind, over_mpi.choose(kind, std::size_t{4} << 20, 2, true, in_memory)),
+    expect(over_mpi.choose(kind, std::size_t{4} << 20, 2, true, in_memory) == algorithm::shared_memory,
+           "the window, where the ranks agree on it or on messages");
+    expect(cohort::collective::is_one_message(kind, over_mpi.choose(kind, std::size_t{4} << 20, 2, true, {false})),
            "messages in memory past the window, which are not MPI's");
   }
   expect(over_mpi.choose(scan, 8, 2, true, in_memory) == algorithm::recursive_doubling, "a stream in memory");

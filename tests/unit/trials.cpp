@@ -95,7 +95,8 @@ TEST_CASE("trials of a slower way cost little, the less often the slower it is, 
       // In the first few as well, but for one trial.
       trials<2> young;
       const outcome begun = run(young, 400, plan, {1, slower});
-      CHECK(begun.time <= 400 * (1 + trials<2>::budget) + 2 * plan.trial * (slower - 1));
+      const auto trial = static_cast<float>(plan.trial);
+      CHECK(begun.time <= 400 * (1 + trials<2>::budget) + 2 * trial * (slower - 1));
     }
   }
 }

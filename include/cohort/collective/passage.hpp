@@ -23,7 +23,7 @@ enum class passage : unsigned char { messages, window, either };
 ///
 /// Needs: `bytes` as `selection_table::choose`
 [[nodiscard]] constexpr passage passage_of(operation_kind kind, std::size_t bytes, int ranks) noexcept {
-  // Shorter blocks have a call of which it matters that the ranks agree first.
+  // With shorter blocks it would be felt that the ranks agree first.
   constexpr std::size_t worth_asking = std::size_t{64} << 10;
   // Without a division, which would take as long as the rest of a short call's way to here.
   const auto together = [bytes, ranks](std::size_t least) {
