@@ -92,7 +92,14 @@ task<bool> open_window(Use& use) {
   }
   for (int k = 1; k < use.size(); ++k) {
     const int from = use.other(k);
-    if (!window.has_part(from)) continue;  // that it has none is known, and decides
+    if (!window.has_part(from)) {
+      // That it has none is known, and decides. What it waits for it has when this rank goes on.
+      while (here.has_waiting(g.world_rank(from))) {
+        const std::uint32_t before = here.departures().load(std::memory_order_relaxed);
+        co_await use.reach(here.departures(), before + 1, from);
+      }
+      continue;
+    }
     co_await use.reach(window.head(from).status, all_seen, from);
     complete = complete && window.head(from).status.load(std::memory_order_acquire) == all_seen;
   }

@@ -93,6 +93,8 @@ COHORT_DECL mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
 COHORT_DECL void mpi_endpoint::say_last_words() noexcept {
   leave();
   push_out();
+  constexpr auto patience = std::chrono::seconds{1};
+  if (neighbours_ && !broken_) links_.push_out(*neighbours_, patience, [this] { (void)take_letters(); });
   broken_ = true;
 }
 

@@ -6,8 +6,6 @@
 #include <cohort/transport/tcp.hpp>
 #include <cohort/transport/tcp_calls.hpp>
 
-#include <sched.h>
-
 namespace cohort::transport {
 
 inline tcp_transport::tcp_transport(tcp_settings s, boost::asio::io_context* io)
@@ -110,14 +108,9 @@ inline void tcp_transport::leave() {
     peer_of(r).connection->say_goodbye();
     arm_write(r);
   }
-  // A letter that waits for room announces what was written before: it must be there before the others hear that this
-  // rank has left. All read their mail meanwhile: others may be leaving too.
+  // What was written in memory must be there before the others hear that this rank has left.
   constexpr auto patience = std::chrono::seconds{1};
-  for (const auto until = clock::now() + patience;
-       neighbours_ && joined_ && !lost_world_ && neighbours_->has_waiting() && clock::now() < until;) {
-    read_mail();
-    ::sched_yield();
-  }
+  if (neighbours_ && joined_ && !lost_world_) links_.push_out(*neighbours_, patience, [this] { read_mail(); });
   if (joined_) monitor_->goodbye();
 }
 

@@ -8,7 +8,10 @@
 #include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/transport/shm/stream.hpp>
 
+#include <sched.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -95,6 +98,21 @@ class shm_links {
       if (c->open() && c->has_shares()) moved = c->copy_share() || moved;
     }
     return moved;
+  }
+  /// Before a rank leaves: letters that wait for room leave, and what has been written behind them.
+  ///
+  /// Needs: `read_mail()` takes letters, as others may be leaving too
+  template <class ReadMail>
+  void push_out(neighbours& here, std::chrono::milliseconds patience, ReadMail read_mail) {
+    for (const auto until = neighbours::clock::now() + patience;
+         here.has_waiting() && neighbours::clock::now() < until;) {
+      read_mail();
+      ::sched_yield();
+    }
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      const std::shared_ptr<peer_connection> c = to(ranks_[i]).connection;
+      if (c->has_output()) (void)c->try_write();
+    }
   }
   /// Whether a rank has written something that this one has not seen, or made room that it waits for, or there are more shares of
   /// messages to copy: one of each is, a turn.

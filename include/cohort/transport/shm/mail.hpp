@@ -74,8 +74,7 @@ class host_mail {
                                         std::strerror(errno) + "; raise the limit (ulimit -n)");
       }
     }
-    const auto same = [&to](const outgoing& earlier) { return earlier.to == to; };
-    if (std::none_of(waiting_.begin(), waiting_.end(), same) && try_send(o)) return;
+    if (!has_waiting(to) && try_send(o)) return;
     waiting_.push_back(std::move(o));
   }
   /// A bell is only a hint: if there is no room, the receiver has letters to wake for.
@@ -86,6 +85,9 @@ class host_mail {
                    reinterpret_cast<const sockaddr*>(&where), length);
   }
   [[nodiscard]] bool has_waiting() const noexcept { return !waiting_.empty(); }
+  [[nodiscard]] bool has_waiting(const std::string& to) const noexcept {
+    return std::any_of(waiting_.begin(), waiting_.end(), [&to](const outgoing& o) { return o.to == to; });
+  }
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.size(); }
   /// Letters to one rank stay in their order; one whose mailbox is full holds up nobody else's.
   void flush() {

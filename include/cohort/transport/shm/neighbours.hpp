@@ -56,7 +56,8 @@ class neighbours {
   [[nodiscard]] const host_address& address() const noexcept { return mine_; }
   [[nodiscard]] int descriptor() const noexcept { return mail_.descriptor(); }
 
-  /// Hands this rank's desk to those of its host and waits for theirs. Who does not send one is no neighbour.
+  /// Hands this rank's desk to those of its host and waits for theirs, and until they can have its own: whoever goes on before may
+  /// do something else than look for room. Who does not send one is no neighbour.
   ///
   /// Result: the ranks whose memory this one can see, itself among them
   [[nodiscard]] std::vector<int> meet(std::vector<host_address> all, clock::time_point until) {
@@ -73,7 +74,7 @@ class neighbours {
       }
     }
     memory_.close_descriptor();
-    while (expected > 0 && clock::now() < until) {
+    while ((expected > 0 || mail_.has_waiting()) && clock::now() < until) {
       mail_.flush();
       std::optional<received_letter> got = mail_.receive();
       if (!got) {
@@ -163,7 +164,11 @@ class neighbours {
   void when_full(std::function<void()> then) { when_full_ = std::move(then); }
   /// Reads what has come; letters are kept until they are taken.
   bool collect() {
-    if (mail_.has_waiting()) mail_.flush();
+    if (mail_.has_waiting()) {
+      const std::size_t before = mail_.waiting();
+      mail_.flush();
+      if (mail_.waiting() < before) departures_.fetch_add(1, std::memory_order_relaxed);
+    }
     bool any = false;
     while (std::optional<received_letter> got = mail_.receive()) {
       any = true;
@@ -184,9 +189,14 @@ class neighbours {
     }
     return std::nullopt;
   }
-  /// Whether a letter waits for room, and how many do.
+  /// Whether a letter waits for room, to anybody or to rank r, and how many do.
   [[nodiscard]] bool has_waiting() const noexcept { return mail_.has_waiting(); }
+  [[nodiscard]] bool has_waiting(int r) const noexcept {
+    return mail_.has_waiting(others_[static_cast<std::size_t>(r)].address.mail);
+  }
   [[nodiscard]] std::size_t waiting() const noexcept { return mail_.waiting(); }
+  /// Changes when one that has waited leaves.
+  [[nodiscard]] const std::atomic<std::uint32_t>& departures() const noexcept { return departures_; }
   /// Counts the letters that came.
   [[nodiscard]] const std::atomic<std::uint32_t>& arrivals() const noexcept { return arrivals_; }
   /// Letters for a communicator that is gone.
@@ -267,6 +277,7 @@ class neighbours {
   std::vector<std::vector<int>> sees_{};
   std::list<received_letter> held_{};
   std::atomic<std::uint32_t> arrivals_{0};
+  std::atomic<std::uint32_t> departures_{0};
   bool fenced_by_kernel_ = false;
 };
 

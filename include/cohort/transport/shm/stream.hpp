@@ -29,7 +29,7 @@ class shm_stream final : public byte_stream {
   [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return room(bytes) >= bytes; }
 
   std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
-    if (!out_ && !open_out(failure)) return 0;
+    if (!handed_over_ && !open_out(failure)) return 0;
     const ring::outcome sent = out_.write(from);
     // Where it must be waited for, somebody has to say that there is room, be it this rank.
     if (!sent.all && room(1) > 0 && here_->sleeps()) here_->ring(here_->rank());
@@ -52,14 +52,15 @@ class shm_stream final : public byte_stream {
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return (std::size_t{64} << 10) - 1; }
   [[nodiscard]] cursor* outgoing_cursor(std::size_t number) noexcept override {
     boost::system::error_code failure;  // which the send that follows meets again, and tells
-    return out_ || open_out(failure) ? &out_.head().cursors[number] : nullptr;
+    if (!out_) (void)open_out(failure);
+    return out_ ? &out_.head().cursors[number] : nullptr;
   }
   [[nodiscard]] cursor* incoming_cursor(std::size_t number) noexcept override {
     return in_ ? &in_.head().cursors[number] : nullptr;
   }
   void wake_peer() noexcept override { wake(); }
   [[nodiscard]] std::size_t room(std::size_t wanted) noexcept override {
-    if (!out_) return ring::capacity;
+    if (!handed_over_) return out_ && here_->has_waiting(peer_) ? 0 : ring::capacity;
     std::size_t there = out_.room();
     if (there >= wanted || out_.head().full.load(std::memory_order_relaxed) != 0) return there;
     out_.head().full.store(1, std::memory_order_relaxed);
@@ -121,12 +122,16 @@ class shm_stream final : public byte_stream {
     if (!copied && errno != EFAULT) may = false;
     return copied;
   }
+  /// What is written counts as sent: so nothing is before the peer can find it without this rank's doing anything more.
   bool open_out(boost::system::error_code& failure) {
     try {
-      out_ = ring::create();
-      here_->send(peer_, letter_kind::link, 0, 0, out_.memory());
-      out_.close_descriptor();
-      return true;
+      if (!out_) {
+        out_ = ring::create();
+        here_->send(peer_, letter_kind::link, 0, 0, out_.memory());
+        out_.close_descriptor();
+      }
+      handed_over_ = !here_->has_waiting(peer_);
+      return handed_over_;
     } catch (const error&) {
       out_ = ring{};
       failure.assign(ENOMEM, boost::system::system_category());
@@ -148,6 +153,7 @@ class shm_stream final : public byte_stream {
   int peer_;
   pid_t pid_;
   ring out_{};
+  bool handed_over_ = false;  // its letter waits for no room
   ring in_{};
   bool may_read_ = true;  // the kernel has not refused yet
   bool may_write_ = true;
