@@ -71,8 +71,7 @@ class over_memory {
       return;
     }
     each_chunk<T>(n, 1, [&](std::size_t at, std::size_t here) {
-      reduce_slices(in + at, here, op, [&](const share& cut, const T* mine) {
-        std::memcpy(out + at + cut.begin(rank()), mine, cut.size(rank()) * sizeof(T));
+      reduce_slices(in + at, here, op, out + at, [&](const share& cut) {
         for (int i = 1; i < p; ++i) {
           const int k = (rank() + i) % p;
           all_.wait_for_second(k);
@@ -130,9 +129,8 @@ class over_memory {
     }
     each_chunk<T>(n, 1, [&](std::size_t at, std::size_t here) {
       if (p > 2) {
-        reduce_slices(in + at, here, op, [&](const share& cut, const T* mine) {
+        reduce_slices(in + at, here, op, root == rank() ? out + at : nullptr, [&](const share& cut) {
           if (root != rank()) return;
-          std::memcpy(out + at + cut.begin(root), mine, cut.size(root) * sizeof(T));
           for (int i = 1; i < p; ++i) {
             const int k = (root + i) % p;
             all_.wait_for_second(k);
@@ -319,9 +317,10 @@ class over_memory {
       if (k != rank()) std::memcpy(to + there * here, in + there * block + at, here * sizeof(T));
     }
   }
-  /// Every rank combines its slice of a chunk in its slot; `use(slices, own result)` is called once it is there.
+  /// Every rank combines its slice of a chunk in its slot, and has it in `out` unless that is null; `use(slices)` is called once
+  /// the others may have it too.
   template <class T, class Op, class Use>
-  void reduce_slices(const T* in, std::size_t n, const Op& op, const Use& use) {
+  void reduce_slices(const T* in, std::size_t n, const Op& op, T* out, const Use& use) {
     const share cut(n, size());
     const std::size_t own = cut.begin(rank()), behind = own + cut.size(rank());
     all_.begin();
@@ -333,9 +332,16 @@ class over_memory {
     fold(
         mine + own, [&](int k) -> const T* { return k == rank() ? in : as<T>(all_.slot(k)); }, size(), own,
         cut.size(rank()), op);
+    const auto take_own = [&] {
+      if (out != nullptr) std::memcpy(out + own, mine + own, cut.size(rank()) * sizeof(T));
+    };
+    // The other one of two hands it back.
+    const bool before = size() == 2;
+    if (before) take_own();
     all_.raise_second();
+    if (!before) take_own();
     have_read(as<T>(all_.slot(other())) + own, cut.size(rank()));
-    use(cut, mine + own);
+    use(cut);
     all_.end();
   }
 

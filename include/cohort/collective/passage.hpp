@@ -12,7 +12,6 @@
 #include <bit>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 
 namespace cohort::collective {
 
@@ -56,7 +55,7 @@ class passage_trials {
     };
     /// The next call, in the order of the calls.
     [[nodiscard]] turn next(const cohort::detail::trial_plan& plan) noexcept {
-      const bool to_agree = calls_++ % plan.trial == 0;
+      const bool to_agree = trials_.may_change(plan);
       return {ways[trials_.next(plan)], to_agree};
     }
     void agree(passage how) noexcept { agreed_ = how; }
@@ -70,7 +69,6 @@ class passage_trials {
 
    private:
     cohort::detail::trials<ways.size()> trials_{};
-    std::uint64_t calls_ = 0;
     passage agreed_ = passage::messages;
   };
 

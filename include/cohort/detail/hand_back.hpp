@@ -23,6 +23,11 @@ namespace cohort::detail {
 #endif
 }
 
+/// What is handed back is read in blocks of so many bytes, which are in this core's first-level cache then; otherwise in one go.
+[[nodiscard]] inline std::size_t read_block() noexcept {
+  return lines_are_handed_back() ? std::size_t{4} << 10 : ~std::size_t{0};
+}
+
 /// This core has read these bytes, which are worth nothing any more.
 ///
 /// Needs: nobody else reads them, and who writes them next has not been told yet that it may

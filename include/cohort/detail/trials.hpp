@@ -33,12 +33,15 @@ class trials {
   /// So much of all the time trials of slower ways may take.
   static constexpr float budget = 0.05F;
 
-  /// The way that the next one is to be done. It changes only at a multiple of `plan.trial`.
+  /// Whether the next one may be done in another way than the one before it.
+  [[nodiscard]] bool may_change(const trial_plan& plan) const noexcept { return turns_ % plan.trial == 0; }
+  /// The way that the next one is to be done.
   ///
   /// Needs: plan.run_in is a multiple of plan.trial; `plan` is always the same
   [[nodiscard]] std::size_t next(const trial_plan& plan) noexcept {
+    const bool may = may_change(plan);
     const unsigned turn = turns_++;
-    if (turn % plan.trial != 0) return present_;
+    if (!may) return present_;
     present_ = due(turn, plan);
     tried_[present_] = turn + plan.trial;
     return present_;

@@ -59,7 +59,7 @@ COHORT_ALIGNED inline bool slices_at_once(cohort::detail::ticket& t, const std::
     if (alone) std::memcpy(out + own, step.mine() + own, cut.size(r));
     now.raise_second();
     if (!alone) std::memcpy(out + own, step.mine() + own, cut.size(r));
-    for (int k = 1; k < p; ++k) step.hand_back(step.other(k), own, cut.size(r));
+    step.hand_back_all(own, cut.size(r));
     for (int k = 1; k < p; ++k) {
       const int from = step.other(k);
       if (!now.second_by(from)) return false;
@@ -106,7 +106,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const 
       conclude(op, out, count, p);
       // Unless its writer reads it too.
       const bool alone = root >= 0 || (p == 2 && op.prepare == nullptr);
-      for (int k = 1; k < p && !tiny && alone; ++k) step.hand_back(step.other(k), 0, bytes);
+      if (!tiny && alone) step.hand_back_all(0, bytes);
     }
   } catch (...) {
     now.give_up(t);
@@ -158,9 +158,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t
       sources.fold_out(op, p, out, 0, 0, longest, false);
       out.each_piece(0, 1, [&](std::byte* data, std::size_t n) { conclude(op, data, n / op.element_bytes, p); });
     }
-    if (!tiny) {
-      for (int k = 1; k < p; ++k) step.hand_back(step.other(k), before, longest);
-    }
+    if (!tiny) step.hand_back_all(before, longest);
   } catch (...) {
     now.give_up(t);
     return false;
@@ -194,7 +192,7 @@ COHORT_ALIGNED COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, const st
     sources.set([&](int k) { return k == r ? own : memory(k); });
     sources.fold(op, r + 1, out, bytes);
     conclude(op, out, count, r + 1);
-    if (p == 2 && r == 1 && !tiny && op.prepare == nullptr) step.hand_back(0, 0, bytes);
+    if (p == 2 && r == 1 && !tiny && op.prepare == nullptr) step.hand_back_all(0, bytes);
   } catch (...) {
     now.give_up(t);
     return false;

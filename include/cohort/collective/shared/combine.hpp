@@ -59,9 +59,7 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
     sources.set(
         [&](int k) { return k == r && own != nullptr ? own + at : memory(k) + static_cast<std::size_t>(r) * here; });
     sources.fold_out(op, p, out, 0, at, here, streaming);
-    if (!tiny) {
-      for (int k = 1; k < p; ++k) use.hand_back(use.other(k), static_cast<std::size_t>(r) * here, here);
-    }
+    if (!tiny) use.hand_back_all(static_cast<std::size_t>(r) * here, here);
     use.end_step();
   }
   use.finish();
@@ -119,7 +117,7 @@ task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, 
       // What this rank has itself it need not read where others do.
       sources.set([&](int k) { return k == r && own != nullptr ? own + at : memory(k); });
       sources.fold_out(op, count, out, 0, at, here, streaming);
-      if (p == 2 && r == 1 && !tiny) use.hand_back(0, 0, here);
+      if (p == 2 && r == 1 && !tiny) use.hand_back_all(0, here);
     }
     use.end_step();
   }

@@ -66,15 +66,12 @@ inline void copy_in(const layout& vector, int block, std::size_t from, std::size
   });
 }
 
-/// So much is in this core's first-level cache when it is handed back.
-inline constexpr std::size_t read_block = std::size_t{4} << 10;
-
 /// The reverse. Those that this rank is the only one to read are handed back to their writer.
 inline void copy_out(std::byte* from, const layout& vector, int block, std::size_t to, std::size_t bytes,
                      bool streaming, bool alone) {
   vector.each_piece_within(block, to, bytes, [&](std::byte* data, std::size_t n) {
     while (n > 0) {
-      const std::size_t part = alone ? std::min(n, read_block) : n;
+      const std::size_t part = alone ? std::min(n, cohort::detail::read_block()) : n;
       if (streaming) {
         cohort::detail::stream_copy(data, from, part);
       } else {

@@ -201,7 +201,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
       });
       sources.fold_out(op, p, dest, 0, 0, bytes, false);
       // Who takes no result reads nothing of its own there.
-      for (int k = 1; k < p && !tiny && root >= 0; ++k) use.hand_back(use.other(k), 0, bytes);
+      if (!tiny && root >= 0) use.hand_back_all(0, bytes);
     }
     use.end_step();
     use.finish();
@@ -293,7 +293,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
       });
       if (takes && alone) take_own();
       use.raise_second();
-      for (int k = 1; k < p; ++k) use.hand_back(use.other(k), own, cut.size(r));
+      use.hand_back_all(own, cut.size(r));
     }
     if (takes) {
       if (!alone) take_own();

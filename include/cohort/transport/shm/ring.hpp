@@ -142,7 +142,7 @@ class ring {
       while (filled < p.bytes) {
         const std::size_t part = std::min(p.bytes - filled, in_a_row());
         if (part == 0) break;
-        const std::size_t block = std::min(part, read_block);
+        const std::size_t block = std::min(part, detail::read_block());
         copy(read_, p.data + filled, block);
         done_with(block);
         filled += block;
@@ -163,8 +163,6 @@ class ring {
  private:
   static constexpr std::size_t part_bytes = std::size_t{32} << 10;
   static constexpr std::size_t word_bytes = sizeof(std::uint64_t);
-  /// So much is in this core's first-level cache when it is handed back.
-  static constexpr std::size_t read_block = std::size_t{4} << 10;
 
   [[nodiscard]] ring_head::entry& entry(std::uint64_t number) const noexcept {
     return head_->written[number % ring_head::entries];

@@ -154,6 +154,10 @@ class window_step {
   }
   /// This rank alone reads bytes [at, at + bytes) of rank k's slot, and has.
   void hand_back(int k, std::size_t at, std::size_t bytes) const noexcept { detail::hand_back(slot(k) + at, bytes); }
+  /// The same of every other rank's.
+  void hand_back_all(std::size_t at, std::size_t bytes) const noexcept {
+    for (int k = 1; k < size(); ++k) hand_back(other(k), at, bytes);
+  }
   /// This rank ends an operation before those have that reach its buffers, which may be something else behind this.
   void give_up() noexcept {
     window_->head(window_->rank()).given_up.store(1, std::memory_order_release);
