@@ -19,6 +19,9 @@ namespace detail_mpi {
 // The library's version up to the patch level, and that of the messages below.
 inline constexpr int protocol = (COHORT_VERSION_MAJOR * 1000 + COHORT_VERSION_MINOR) * 1000 + 14;
 
+/// So long a world that ends moves what is still on its way.
+inline constexpr std::chrono::seconds farewell{1};
+
 [[nodiscard]] inline int rank_in(MPI_Comm comm) {
   int rank = 0;
   detail::check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
@@ -93,8 +96,11 @@ COHORT_DECL mpi_endpoint::mpi_endpoint(MPI_Comm base, const settings& wanted)
 COHORT_DECL void mpi_endpoint::say_last_words() noexcept {
   leave();
   push_out();
-  constexpr auto patience = std::chrono::seconds{1};
-  if (neighbours_ && !broken_) links_.push_out(*neighbours_, patience, [this] { (void)take_letters(); });
+  try {
+    if (neighbours_ && !broken_) links_.push_out(*neighbours_, detail_mpi::farewell, [this] { (void)take_letters(); });
+  } catch (...) {
+    // The others find out by their deadlines.
+  }
   broken_ = true;
 }
 
@@ -108,10 +114,9 @@ COHORT_DECL mpi_endpoint::~mpi_endpoint() {
     return;
   }
   // What others still send to this rank, and what it sent last, should not end with it.
-  constexpr std::chrono::seconds farewell{1};
   bool quiet = false;
   try {
-    quiet = end_quietly(clock::now() + farewell);
+    quiet = end_quietly(clock::now() + detail_mpi::farewell);
   } catch (...) {
     broken_ = true;
   }
