@@ -29,7 +29,9 @@ class ring_stream final : public byte_stream {
     return bytes_->write(from).bytes;
   }
   std::size_t receive(std::span<const piece> into, boost::system::error_code&) override { return bytes_->read(into); }
-  [[nodiscard]] std::size_t peek(std::span<std::byte> into) const noexcept override { return bytes_->peek(into); }
+  [[nodiscard]] std::byte* place(std::size_t bytes) noexcept override { return bytes_->place_beside(bytes); }
+  void placed(std::size_t bytes) noexcept override { bytes_->wrote_beside(bytes); }
+  [[nodiscard]] std::span<const std::byte> front() const noexcept override { return bytes_->front(); }
   void take(std::size_t seen, const piece& into) noexcept override { bytes_->take(seen, into); }
   void close() noexcept override {}
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return longest; }

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -206,6 +207,7 @@ TEST_CASE("short writes, some of them read in parts, arrive once and in order") 
   constexpr std::size_t total = std::size_t{4} << 20;
   const auto byte_at = [](std::size_t i) { return static_cast<std::byte>((i * 31) >> 3); };
   std::atomic<std::size_t> taken{0};
+  std::size_t placed = 0;
   std::thread other([&] {
     std::mt19937 dice(3);
     std::vector<std::byte> bytes;
@@ -217,7 +219,13 @@ TEST_CASE("short writes, some of them read in parts, arrive once and in order") 
       const std::size_t any = dice() % (bytes.size() + 1);
       const std::size_t half = dice() % 2 == 0 ? any : any / 8 * 8;  // headers are of whole words
       const piece from[2] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
-      const std::size_t done = writer.write(from).bytes;
+      std::byte* const place = dice() % 2 == 0 ? writer.place_beside(bytes.size()) : nullptr;
+      if (place != nullptr) {
+        std::memcpy(place, bytes.data(), bytes.size());
+        writer.wrote_beside(bytes.size());
+        placed += 1;
+      }
+      const std::size_t done = place != nullptr ? bytes.size() : writer.write(from).bytes;
       sent += done;
       const bool waits = done < bytes.size() || dice() % 4 != 0;
       while (waits && taken.load(std::memory_order_relaxed) + dice() % 200 < sent) std::this_thread::yield();
@@ -235,8 +243,9 @@ TEST_CASE("short writes, some of them read in parts, arrive once and in order") 
       continue;
     }
     const std::size_t asked = dice() % sizeof a;
-    const std::size_t there = reader.peek({a, asked});
-    for (std::size_t i = 0; i < std::min(asked, there); ++i) wrong += a[i] != byte_at(received + i) ? 1U : 0U;
+    const std::span<const std::byte> front = reader.front();
+    const std::size_t there = front.size();
+    for (std::size_t i = 0; i < std::min(asked, there); ++i) wrong += front[i] != byte_at(received + i) ? 1U : 0U;
     if (asked <= there && dice() % 2 == 0) {
       const std::size_t behind = std::min<std::size_t>(dice() % sizeof b, there - asked);
       reader.take(asked, {b, behind});
@@ -254,7 +263,34 @@ TEST_CASE("short writes, some of them read in parts, arrive once and in order") 
   other.join();
   CHECK(wrong == 0);
   CHECK(received == total);
+  CHECK(placed > 1000);
   CHECK_FALSE(reader.has_data());
+}
+
+TEST_CASE("bytes are placed beside a word where they fit, and only while the reader keeps up") {
+  ring writer = ring::create();
+  ring reader(shared_segment::adopt(owned_fd(::dup(writer.memory().fd())), ring::segment_bytes));
+  CHECK(writer.place_beside(ring_head::beside + 1) == nullptr);
+  // Asking changes nothing.
+  CHECK(writer.place_beside(56) == writer.place_beside(ring_head::beside));
+  CHECK_FALSE(reader.has_data());
+  CHECK(reader.front().empty());
+  std::size_t placed = 0;
+  while (std::byte* const place = writer.place_beside(8)) {
+    std::memset(place, static_cast<int>(placed + 1), 8);
+    writer.wrote_beside(8);
+    ++placed;
+  }
+  CHECK(placed == ring_head::entries);
+  std::byte got[8];
+  for (std::size_t i = 0; i < placed; ++i) {
+    REQUIRE(reader.front().size() == 8);
+    CHECK(reader.front()[7] == static_cast<std::byte>(i + 1));
+    reader.take(0, {got, 8});
+    CHECK(got[0] == static_cast<std::byte>(i + 1));
+  }
+  CHECK_FALSE(reader.has_data());
+  CHECK(writer.place_beside(8) != nullptr);
 }
 
 TEST_CASE("a ring whose entries are used up has no room until one has been read, and a long write needs one alone") {

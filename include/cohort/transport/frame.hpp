@@ -37,11 +37,14 @@ struct frame {
 
   [[nodiscard]] bytes_type encode() const noexcept {
     bytes_type b{};
-    put(b, first_word(kind, header, awaits_reading, places), header, ticket);
+    put(b.data(), first_word(kind, header, awaits_reading, places), header, ticket);
     return b;
   }
   /// The same of a message, into `b`.
   static void encode_message(bytes_type& b, const envelope& header, bool awaits_reading) noexcept {
+    encode_message(b.data(), header, awaits_reading);
+  }
+  static void encode_message(unsigned char* b, const envelope& header, bool awaits_reading) noexcept {
     put(b, first_word(frame_kind::message, header, awaits_reading, 0), header, 0);
   }
 
@@ -90,13 +93,13 @@ struct frame {
            (awaits_reading ? awaits_reading_bit : 0) | std::uint64_t{places} << 16 |
            std::uint64_t{header.sequence} << 32;
   }
-  static void put(bytes_type& b, std::uint64_t first, const envelope& header, std::uint64_t ticket) noexcept {
-    detail::put_little(&b[0], first);
-    detail::put_little(&b[8], header.context);
-    detail::put_little(&b[16], header.bytes);
-    detail::put_little(&b[24], ticket);
-    detail::put_little(&b[32], header.call.count);
-    detail::put_little(&b[40], header.call.packed());
+  static void put(unsigned char* b, std::uint64_t first, const envelope& header, std::uint64_t ticket) noexcept {
+    detail::put_little(b + 0, first);
+    detail::put_little(b + 8, header.context);
+    detail::put_little(b + 16, header.bytes);
+    detail::put_little(b + 24, ticket);
+    detail::put_little(b + 32, header.call.count);
+    detail::put_little(b + 40, header.call.packed());
   }
 };
 

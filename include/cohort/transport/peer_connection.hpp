@@ -151,7 +151,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Result: false: nothing was taken, a request is needed
   [[nodiscard]] bool receive_now(const envelope& expected, const piece& into, std::uint64_t& came);
   enum class first_message : unsigned char { none, taken, another };
-  /// The same of a stream that cannot be peeked at: what has come is read, the rest of it too if it comes at once, and if it
+  /// The same of a stream that shows nothing before it is read: what has come is read, the rest of it too if it comes at once, and if it
   /// is not what is expected, goes where it would have gone anyway.
   ///
   /// Result: none: nothing has come; another: a request is needed, the connection may have ended

@@ -3,6 +3,7 @@
 // waiting is the endpoint's business. peer_receiving.hpp has what comes.
 #pragma once
 
+#include <cohort/detail/copy_words.hpp>
 #include <cohort/transport/peer_connection.hpp>
 
 namespace cohort::transport {
@@ -95,8 +96,14 @@ inline std::size_t peer_connection::write_first(short_message& first, const enve
                                                 boost::system::error_code& failure) {
   static_assert(sizeof first == frame::size + sizeof first.payload);
   const bool awaits_reading = continues_burst(payload.bytes);
-  frame::encode_message(first.header, header, awaits_reading);
   const std::size_t total = frame::size + payload.bytes;
+  if (std::byte* const place = stream_->place(total); place != nullptr) {
+    frame::encode_message(reinterpret_cast<unsigned char*>(place), header, awaits_reading);
+    detail::copy_words(payload.data, place + frame::size, payload.bytes);
+    stream_->placed(total);
+    return total;
+  }
+  frame::encode_message(first.header, header, awaits_reading);
   piece parts[2] = {{reinterpret_cast<std::byte*>(&first), total}, payload};
   std::size_t count = 1;
   if (payload.bytes > sizeof first.payload) {

@@ -15,11 +15,12 @@ inline void peer_connection::note_taken(std::size_t bytes, std::uint64_t& came) 
 
 inline bool peer_connection::receive_now(const envelope& expected, const piece& into, std::uint64_t& came) {
   if (!between_frames()) return false;
-  unsigned char header[frame::size];
-  const std::size_t there = stream_->peek(std::as_writable_bytes(std::span(header)));
-  if (there < frame::size || !frame::is_message_for(header, expected, into.bytes)) return false;
+  const std::span<const std::byte> there = stream_->front();
+  const auto* const header = reinterpret_cast<const unsigned char*>(there.data());
+  if (there.size() < frame::size || !frame::is_message_for(header, expected, into.bytes)) return false;
   const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
-  if (bytes > there - frame::size) return false;
+  // Read once more: the sender may write there what it likes.
+  if (bytes > into.bytes || bytes > there.size() - frame::size) return false;
   stream_->take(frame::size, {into.data, bytes});
   note_taken(bytes, came);
   return true;

@@ -2,6 +2,7 @@
 // Bytes in one direction between two processes: one writes, one reads, neither waits. Used by shm/stream.hpp.
 #pragma once
 
+#include <cohort/detail/copy_words.hpp>
 #include <cohort/detail/fetch_line.hpp>
 #include <cohort/detail/hand_back.hpp>
 #include <cohort/transport/byte_stream.hpp>
@@ -113,6 +114,17 @@ class ring {
     }
     return write_in_parts(from, wanted, whole);
   }
+  /// Writer: where so many bytes stand beside a word, to be written there in words and then told of by `wrote_beside`; null where they
+  /// do not, or the reader has not come far enough.
+  [[nodiscard]] std::byte* place_beside(std::size_t bytes) noexcept {
+    if (bytes > ring_head::beside) return nullptr;
+    if (!room_.follow(bytes) || !is_free(next_)) {
+      hear_reader();
+      if (!room_.follow(bytes) || !is_free(next_)) return nullptr;
+    }
+    return entry(next_).bytes;
+  }
+  void wrote_beside(std::size_t bytes) noexcept { publish(bytes, bytes); }
   /// How much can be written now, all of it.
   [[nodiscard]] std::size_t room() noexcept {
     hear_reader();
@@ -120,15 +132,12 @@ class ring {
   }
 
   [[nodiscard]] bool has_data() const noexcept { return end_ != read_ || look(); }
-  /// Reader: copies the next bytes and leaves them there.
-  ///
-  /// Result: how many bytes there are in a row, also beyond those that were asked for; more may come behind them
-  [[nodiscard]] std::size_t peek(std::span<std::byte> into) const noexcept {
+  /// Reader: the next bytes where they are, in a row; they stay until they are taken.
+  [[nodiscard]] std::span<const std::byte> front() const noexcept {
     const std::size_t there = in_a_row();
-    copy(read_, into.data(), std::min(there, into.size()));
-    return there;
+    return {row_end_ - there, there};
   }
-  /// Reader: takes `seen` bytes that it has peeked at, and those of `into` behind them; all of them are there in a row.
+  /// Reader: takes `seen` bytes that it has looked at, and those of `into` behind them; all of them are there in a row.
   void take(std::size_t seen, const piece& into) noexcept {
     copy(read_ + seen, into.data, into.bytes);
     done_with(seen + into.bytes);
@@ -162,7 +171,6 @@ class ring {
 
  private:
   static constexpr std::size_t part_bytes = std::size_t{32} << 10;
-  static constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
   [[nodiscard]] ring_head::entry& entry(std::uint64_t number) const noexcept {
     return head_->written[number % ring_head::entries];
@@ -251,22 +259,13 @@ class ring {
   void copy(std::uint64_t at, std::byte* into, std::size_t bytes) const noexcept {
     if (bytes == 0) return;
     const std::byte* const from = row_end_ - (end_ - at);
-    if (beside_) return copy_words(from, into, bytes);
+    if (beside_) return detail::copy_words(from, into, bytes);
     std::memcpy(into, from, bytes);
   }
   /// What has been read may be written to again, where it does not stand beside a word.
   void done_with(std::size_t bytes) noexcept {
     if (!beside_) detail::hand_back(bytes_ + (row_end_ - bytes_ - static_cast<std::ptrdiff_t>(end_ - read_)), bytes);
     read_ += bytes;
-  }
-  /// Word by word, as what has just been written in words is read at once only in words: a wider read waits for the writes.
-  static void copy_words(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
-    std::uint64_t word = 0;
-    for (; bytes >= word_bytes; from += word_bytes, to += word_bytes, bytes -= word_bytes) {
-      std::memcpy(&word, from, word_bytes);
-      std::memcpy(to, &word, word_bytes);
-    }
-    for (; bytes > 0; --bytes) *to++ = *from++;
   }
   void publish_at(const ring_room::place& p) noexcept {
     entry(next_).set_start(p.start);
@@ -295,7 +294,7 @@ class ring {
   void write_beside(std::span<const piece> from, std::size_t bytes) noexcept {
     std::byte* to = entry(next_).bytes;
     for (const piece& p : from) {
-      copy_words(p.data, to, p.bytes);
+      detail::copy_words(p.data, to, p.bytes);
       to += p.bytes;
     }
     publish(bytes, bytes);

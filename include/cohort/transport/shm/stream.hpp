@@ -42,7 +42,16 @@ class shm_stream final : public byte_stream {
     if (got > 0) made_room();
     return got;
   }
-  [[nodiscard]] std::size_t peek(std::span<std::byte> into) const noexcept override { return in_ ? in_.peek(into) : 0; }
+  [[nodiscard]] std::byte* place(std::size_t bytes) noexcept override {
+    return handed_over_ ? out_.place_beside(bytes) : nullptr;
+  }
+  void placed(std::size_t bytes) noexcept override {
+    out_.wrote_beside(bytes);
+    wake();
+  }
+  [[nodiscard]] std::span<const std::byte> front() const noexcept override {
+    return in_ ? in_.front() : std::span<const std::byte>{};
+  }
   void take(std::size_t seen, const piece& into) noexcept override {
     in_.take(seen, into);
     made_room();
