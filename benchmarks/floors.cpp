@@ -47,6 +47,18 @@ double seconds_since(steady::time_point start) { return std::chrono::duration<do
   std::exit(1);
 }
 
+/// 0 in a child, which whoever ends this program ends too.
+pid_t start_child() {
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) give_up("fork");
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);  // it has ended before it could be asked for
+  }
+  return child;
+}
+
 /// Median and best of 15 rounds of about 20 ms.
 figure measure(const char* name, const char* unit, const std::function<double(int calls)>& seconds_of,
                const std::function<double(double)>& value) {
@@ -75,8 +87,7 @@ figure flag_time(bool yields) {
   void* const memory = ::mmap(nullptr, sizeof(flags), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) give_up("mmap");
   auto* const shared = new (memory) flags;
-  const pid_t child = ::fork();
-  if (child < 0) give_up("fork");
+  const pid_t child = start_child();
   const auto wait_for = [yields](const std::atomic<std::uint64_t>& flag, std::uint64_t value,
                                  const std::atomic<std::uint64_t>& stop) {
     for (int polls = 0; flag.load(std::memory_order_acquire) != value;) {
@@ -147,8 +158,7 @@ figure socket_time(const char* name, std::size_t bytes) {
   int mine = -1, theirs = -1;
   connect_pair(mine, theirs);
   std::vector<char> data(bytes);
-  const pid_t child = ::fork();
-  if (child < 0) give_up("fork");
+  const pid_t child = start_child();
   if (child == 0) {
     ::close(mine);
     while (move_all(theirs, data.data(), bytes, false) && move_all(theirs, data.data(), bytes, true)) {}
@@ -187,8 +197,7 @@ figure passage_rate(const char* name, bool writes) {
   void* const memory = ::mmap(nullptr, sizeof(passage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) give_up("mmap");
   auto* const shared = new (memory) passage;
-  const pid_t child = ::fork();
-  if (child < 0) give_up("fork");
+  const pid_t child = start_child();
   std::vector<std::byte> own(part_bytes, std::byte{1});
   if (child == 0) {
     for (std::uint64_t n = 1;; ++n) {
@@ -248,11 +257,9 @@ figure stream_rate(const char* name, double bytes, const std::function<void()>& 
 figure crowded_rate(const char* name, double bytes, const std::function<void()>& once) {
   std::vector<pid_t> others;
   for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) {
-    const pid_t child = ::fork();
-    if (child < 0) give_up("fork");
+    const pid_t child = start_child();
     if (child == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever ends this program has ended the others too
-      for (;;) once();                     // its own pages from the first write on
+      for (;;) once();  // its own pages from the first write on
     }
     others.push_back(child);
   }
