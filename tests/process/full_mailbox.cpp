@@ -14,6 +14,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -102,7 +104,82 @@ task<int> others_go_on(communicator<cpu> world, int wait_here, int tell_there) {
   co_return 0;
 }
 
+class word_pipe {
+ public:
+  word_pipe() { REQUIRE(::pipe(ends_) == 0); }
+  word_pipe(const word_pipe&) = delete;
+  word_pipe& operator=(const word_pipe&) = delete;
+  ~word_pipe() {
+    for (const int end : ends_) ::close(end);
+  }
+  void tell() const {
+    const char word = 0;
+    harness::expect(::write(ends_[1], &word, 1) == 1, "a word to be told");
+  }
+  void hear() const {
+    char word = 0;
+    harness::expect(::read(ends_[0], &word, 1) == 1, "a word to be heard");
+  }
+  void hear_for(std::chrono::milliseconds most) const {
+    pollfd waits{ends_[0], POLLIN, 0};
+    (void)::poll(&waits, 1, static_cast<int>(most.count()));
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+/// Words outside the library, within which no rank does anything for another.
+struct words {
+  word_pipe refused{}, offered{}, through{}, heard{};
+};
+
+/// Rank 1 has no part of the window, which the others learn from its letter; theirs, which it waits for, find no room. Rank 0,
+/// which has nothing else to say to it, goes on to something else when its broadcast is complete.
+task<int> refused_by_one(communicator<cpu> world, const words& say) {
+  rlimit limit{};
+  harness::expect(::getrlimit(RLIMIT_NOFILE, &limit) == 0, "a limit");
+  if (world.rank() == 1) {
+    const rlimit none{3, limit.rlim_max};
+    harness::expect(::setrlimit(RLIMIT_NOFILE, &none) == 0, "a limit");
+  }
+  if (world.rank() == 0) {
+    say.refused.hear();
+    // More than any mailbox has room for.
+    auto& beneath = static_cast<transport::sharing_engine&>(world.calls().state()->engine());
+    for (int i = 0; i < 5000; ++i) beneath.host_ranks()->ring(1);
+  }
+  std::vector<int> v(200, world.rank());
+  auto op = world.broadcast(v, root{2});
+  if (world.rank() == 1) {
+    harness::expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "a limit");
+    say.refused.tell();
+    say.offered.hear();
+    say.through.hear_for(200ms);  // as long as rank 0 is not, there is nothing to be heard
+  }
+  if (world.rank() == 0) say.offered.tell();
+  co_await op;
+  harness::expect(v == std::vector<int>(200, 2), "the root's numbers");
+  if (world.rank() == 0) {
+    say.through.tell();
+    say.heard.hear();
+  }
+  if (world.rank() == 1) say.heard.tell();
+  co_await world.barrier();
+  co_return 0;
+}
+
 }  // namespace
+
+TEST_CASE("who learns that there is no window goes on when those who wait for its part have it") {
+  const words say;
+  const auto results = harness::run_ranks(
+      3, [&](int) { return run([&](communicator<cpu> world) { return refused_by_one(std::move(world), say); }); });
+  for (const auto& r : results) {
+    INFO(harness::describe(r));
+    CHECK(r.ok());
+  }
+}
 
 TEST_CASE("a full mailbox holds up nobody else") {
   int ends[2];

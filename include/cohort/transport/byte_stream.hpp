@@ -30,7 +30,7 @@ class byte_stream {
   [[nodiscard]] virtual std::byte* place(std::size_t) noexcept { return nullptr; }
   virtual void placed(std::size_t) noexcept {}
   /// The next bytes where they are, as many as there are in a row; until some are taken. Nothing where it cannot tell. The other end
-  /// sees them too: what is checked of them is read once.
+  /// may write to them meanwhile: a length is checked where it is used.
   [[nodiscard]] virtual std::span<const std::byte> front() const noexcept { return {}; }
   /// Takes `seen` bytes off the front, and those of `into` behind them. Needs: all of them are there.
   virtual void take(std::size_t, const piece&) noexcept {}

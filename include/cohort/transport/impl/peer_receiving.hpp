@@ -19,7 +19,7 @@ inline bool peer_connection::receive_now(const envelope& expected, const piece& 
   const auto* const header = reinterpret_cast<const unsigned char*>(there.data());
   if (there.size() < frame::size || !frame::is_message_for(header, expected, into.bytes)) return false;
   const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
-  // Read once more: the sender may write there what it likes.
+  // Read once more, and checked once more: the sender may write there meanwhile.
   if (bytes > into.bytes || bytes > there.size() - frame::size) return false;
   stream_->take(frame::size, {into.data, bytes});
   note_taken(bytes, came);
