@@ -8,6 +8,7 @@
 #include <cohort/asio.hpp>
 #include <cohort/cohort.hpp>
 #include <cohort/connect.hpp>
+#include <cohort/transport/shm/neighbours.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
