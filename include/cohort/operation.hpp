@@ -30,11 +30,13 @@ namespace detail {
 struct ticket {
   const std::shared_ptr<group>& home;
   std::int64_t sequence;
-  transport::signature signature;
+  transport::signature signature{};
   call::options chosen;
   call::beginning begun{};
   ticket(const std::shared_ptr<group>& h, std::int64_t n, const transport::signature& s, call::options o) noexcept
-      : home(h), sequence(n), signature(s), chosen(std::move(o)) {}
+      : home(h), sequence(n), chosen(std::move(o)) {
+    signature.copy_by_words(s);
+  }
 };
 
 template <class T>

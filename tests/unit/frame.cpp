@@ -76,6 +76,24 @@ struct nearly_right {
 
 }  // namespace
 
+TEST_CASE("a signature in words is the same as in parts") {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 10000; ++i) {
+    const std::uint64_t bits = random();
+    signature in_parts = signature::unpack(bits, random());
+    REQUIRE(in_parts.packed() == bits);
+    signature words;
+    words.count = random();
+    const std::uint64_t count = words.count;
+    words.set_packed(bits);
+    REQUIRE(words.count == count);
+    words.copy_by_words(in_parts);
+    REQUIRE(words == in_parts);
+    in_parts.kind = operation_kind::scan;
+    REQUIRE(words.packed_as(operation_kind::scan) == in_parts.packed());
+  }
+}
+
 TEST_CASE("frame: its place on the wire is fixed") {
   CHECK(hex(sample().encode()) ==
         "02000000" "04030201"   // kind, tagged, reserved; sequence

@@ -40,10 +40,9 @@ class coalesced_calls {
       collective::joined_vector all(sizeof(T));
       each_span(kind, "inout", inout,
                 [&](auto span) { all.add(collective::bytes_of(span.data()), span.size_bytes()); });
-      transport::signature s =
+      const transport::signature s =
           calls().sign(kind, calls().choose(kind, all.count() * sizeof(T), is_commutative<Op, T>, false),
-                       element_type_id<T>, all.count());
-      s.functor = functor_id<Op>;
+                       element_type_id<T>, all.count(), functor_id<Op>);
       ticket t = calls().enter(s, options_of(options...));
       return collective::all_reduce_coalesced<transport_type, T, Op>(std::move(t), std::move(all), std::move(op));
     });
@@ -99,10 +98,9 @@ class coalesced_calls {
       collective::block_table table;
       std::size_t elements = 0;
       pair_up(kind, out, "out", in, "in", table, elements);
-      transport::signature s =
+      const transport::signature s =
           calls().sign(kind, calls().choose(kind, elements * size() * sizeof(T), is_commutative<Op, T>, false),
-                       element_type_id<T>, elements * size());
-      s.functor = functor_id<Op>;
+                       element_type_id<T>, elements * size(), functor_id<Op>);
       ticket t = calls().enter(s, options_of(options...));
       return collective::reduce_scatter<transport_type, T, Op>(std::move(t), long_blocks(table), short_blocks(table),
                                                                elements * sizeof(T), std::move(op), table);

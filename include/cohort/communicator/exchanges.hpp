@@ -267,10 +267,9 @@ class exchange_calls {
   template <class T, class Op>
   operation<> start_reduce_scatter(operation_kind kind, const cut& c, T* out, std::size_t count, Op op,
                                    collective::block_table& table, call::options o) const {
-    transport::signature s = calls().sign(
-        kind, calls().choose(kind, c.elements * sizeof(T), is_commutative<Op, T>, transport::never_throws<T, Op>),
-        element_type_id<T>, c.elements);
-    s.functor = functor_id<Op>;
+    const auto how =
+        calls().choose(kind, c.elements * sizeof(T), is_commutative<Op, T>, transport::never_throws<T, Op>);
+    const transport::signature s = calls().sign(kind, how, element_type_id<T>, c.elements, functor_id<Op>);
     const auto own = collective::layout::uniform(collective::bytes_of(out), count * sizeof(T), 1);
     return collective::reduce_scatter<transport_type, T, Op>(calls().enter(s, std::move(o)), c.where, own,
                                                              c.largest * sizeof(T), std::move(op), table);

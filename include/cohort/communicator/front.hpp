@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -36,16 +35,26 @@ class entry {
   entry() noexcept : outer_(std::exchange(innermost(), this)) {}
   entry(const entry&) = delete;
   entry& operator=(const entry&) = delete;
-  ~entry() { innermost() = outer_; }
+  ~entry() {
+    innermost() = outer_;
+    if (visited_ != nullptr) visited_->leave();
+  }
 
   /// Where what runs this engine's turns runs, once it is known which engine the call is for.
   [[nodiscard]] transport::callers_io context() const noexcept { return context_; }
   /// Whether this thread is alone in the engine of the call that it is making.
   [[nodiscard]] static bool into(transport::engine& e) noexcept {
     entry* const now = innermost();
-    if (now != nullptr) now->context_ = e.callers_context();
-    if (now == nullptr || now->visit_) return !e.visitor().is_other_thread();
-    return now->visit_.emplace(e.visitor()).alone();
+    if (now == nullptr) return !e.visitor().is_other_thread();
+    now->context_ = e.callers_context();
+    if (now->visited_ != nullptr) return !e.visitor().is_other_thread();
+    const int me = thread_number();
+    const int inside = e.visitor().thread();
+    if (inside == 0) {
+      e.visitor().enter(me);
+      now->visited_ = &e.visitor();
+    }
+    return inside == 0 || inside == me;
   }
 
  private:
@@ -55,7 +64,7 @@ class entry {
   }
   entry* outer_;
   transport::callers_io context_ = nullptr;
-  std::optional<visitor::visit> visit_{};
+  visitor* visited_ = nullptr;  ///< what it has entered, and no call around it had
 };
 
 /// Runs the front of a call: what it throws is what the operation throws when it is awaited.
@@ -148,7 +157,8 @@ class front_base {
   [[nodiscard]] ticket enter_message(const transport::signature& s, call::options o) const;
 
   [[nodiscard]] transport::signature sign(operation_kind kind, collective::algorithm how, std::uint16_t type,
-                                          std::uint64_t count) const;
+                                          std::uint64_t count, std::uint16_t functor = 0,
+                                          std::uint16_t root = transport::signature::no_root) const;
 
  private:
   // What is said of a mistake is apart from where it is looked for, which every call passes.

@@ -316,9 +316,9 @@ class gather_calls {
   template <class T>
   [[nodiscard]] ticket enter(operation_kind kind, std::size_t count, std::size_t bytes, int root_rank,
                              call::options o) const {
-    transport::signature s = calls().sign(kind, calls().choose(kind, bytes), element_type_id<T>, count);
-    if (root_rank >= 0) s.root = static_cast<std::uint16_t>(root_rank);
-    return calls().enter(s, std::move(o));
+    const std::uint16_t root = root_rank >= 0 ? static_cast<std::uint16_t>(root_rank) : transport::signature::no_root;
+    return calls().enter(calls().sign(kind, calls().choose(kind, bytes), element_type_id<T>, count, 0, root),
+                         std::move(o));
   }
 
   template <class In, class Out>

@@ -224,9 +224,8 @@ class object_calls {
     }
   }
   [[nodiscard]] ticket enter(operation_kind kind, int root_rank, call::options o) const {
-    transport::signature s = calls().sign(kind, {}, element_type_id<object_byte>, 0);
-    if (root_rank >= 0) s.root = static_cast<std::uint16_t>(root_rank);
-    return calls().enter(s, std::move(o));
+    const std::uint16_t root = root_rank >= 0 ? static_cast<std::uint16_t>(root_rank) : transport::signature::no_root;
+    return calls().enter(calls().sign(kind, {}, element_type_id<object_byte>, 0, 0, root), std::move(o));
   }
 
   template <class... Ts>

@@ -187,11 +187,8 @@ class reduction_calls {
   }
   template <class T, class Op>
   [[nodiscard]] ticket enter(operation_kind kind, std::size_t count, call::options o) const {
-    transport::signature s = calls().sign(
-        kind, calls().choose(kind, count * sizeof(T), is_commutative<Op, T>, transport::never_throws<T, Op>),
-        element_type_id<T>, count);
-    s.functor = functor_id<Op>;
-    return calls().enter(s, std::move(o));
+    const auto how = calls().choose(kind, count * sizeof(T), is_commutative<Op, T>, transport::never_throws<T, Op>);
+    return calls().enter(calls().sign(kind, how, element_type_id<T>, count, functor_id<Op>), std::move(o));
   }
 
   /// Needs: what the caller gave has been checked

@@ -143,11 +143,9 @@ class rooted_calls {
   template <class T>
   [[nodiscard]] ticket enter(operation_kind kind, std::size_t count, root r, std::uint16_t functor, bool commutative,
                              bool may_be_native, call::options o) const {
-    transport::signature s = calls().sign(kind, calls().choose(kind, count * sizeof(T), commutative, may_be_native),
-                                          element_type_id<T>, count);
-    s.root = static_cast<std::uint16_t>(r.rank);
-    s.functor = functor;
-    return calls().enter(s, std::move(o));
+    const auto how = calls().choose(kind, count * sizeof(T), commutative, may_be_native);
+    const auto root = static_cast<std::uint16_t>(r.rank);
+    return calls().enter(calls().sign(kind, how, element_type_id<T>, count, functor, root), std::move(o));
   }
   template <class T, class Op>
   operation<> start_reduce(const T* in, T* out, std::size_t count, Op op, root to_rank, call::options o) const {

@@ -12,6 +12,11 @@ namespace cohort::detail {
 inline void copy_words(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
   constexpr std::size_t word_bytes = sizeof(std::uint64_t);
   std::uint64_t word = 0;
+  if (bytes == word_bytes) {  // as most are that are so short; to go round a loop once takes four times as much
+    std::memcpy(&word, from, word_bytes);
+    std::memcpy(to, &word, word_bytes);
+    return;
+  }
   for (; bytes >= word_bytes; from += word_bytes, to += word_bytes, bytes -= word_bytes) {
     std::memcpy(&word, from, word_bytes);
     std::memcpy(to, &word, word_bytes);

@@ -28,6 +28,10 @@ class visitor {
     return now != 0 && now != thread_number();
   }
 
+  /// The thread of that number comes in: nobody is inside.
+  void enter(int thread) noexcept { inside_.store(thread, std::memory_order_relaxed); }
+  void leave() noexcept { inside_.store(0, std::memory_order_relaxed); }
+
   /// This thread comes in for one scope; inside another visit of its own, that is nothing.
   class visit {
    public:
@@ -36,14 +40,14 @@ class visitor {
       const int now = v.inside_.load(std::memory_order_relaxed);
       alone_ = now == 0 || now == me;
       if (now != 0) return;
-      v.inside_.store(me, std::memory_order_relaxed);
+      v.enter(me);
       entered_ = &v;
     }
     visit(const visit&) = delete;
     visit& operator=(const visit&) = delete;
     ~visit() { leave(); }
     void leave() noexcept {
-      if (entered_ != nullptr) entered_->inside_.store(0, std::memory_order_relaxed);
+      if (entered_ != nullptr) entered_->leave();
       entered_ = nullptr;
     }
     /// False: another thread is inside, and this one is not.

@@ -25,15 +25,6 @@ class byte_stream {
   virtual std::size_t send(std::span<const piece> from, boost::system::error_code& failure) = 0;
   /// Fills these pieces with what has come, from the front; 0 when nothing has. The end of the stream is a failure.
   virtual std::size_t receive(std::span<const piece> into, boost::system::error_code& failure) = 0;
-  /// Where so many bytes go that are next, to be written there, in words, and then sent by `placed`; null where that is no place in
-  /// memory that both ends see, or there is no room: `send` takes them. A place that is not used is as if it had not been asked for.
-  [[nodiscard]] virtual std::byte* place(std::size_t) noexcept { return nullptr; }
-  virtual void placed(std::size_t) noexcept {}
-  /// The next bytes where they are, as many as there are in a row; until some are taken. Nothing where it cannot tell. The other end
-  /// may write to them meanwhile: a length is checked where it is used.
-  [[nodiscard]] virtual std::span<const std::byte> front() const noexcept { return {}; }
-  /// Takes `seen` bytes off the front, and those of `into` behind them. Needs: all of them are there.
-  virtual void take(std::size_t, const piece&) noexcept {}
   virtual void close() noexcept = 0;
 
   /// Whether what is short may wait at this end until the other one has acknowledged what went before, from now on; what

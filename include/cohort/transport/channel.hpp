@@ -85,7 +85,7 @@ class transfer_scope {
   e.sequence = static_cast<std::uint32_t>(sequence);
   e.source = g.world_rank(g.rank());
   e.bytes = bytes;
-  e.call = s;
+  e.call.copy_by_words(s);
   return e;
 }
 

@@ -145,11 +145,21 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   ///
   /// Needs: at most `longest_notice` bytes in all, and more than none
   void tell(std::span<const piece> what);
-  /// Takes the message at the front of the stream, if it is whole, short, and what is expected.
+  /// The same through memory that both ends see, which is this connection's stream, in one place and without a copy in between.
   ///
-  /// Needs:  nobody else waits for it
+  /// Result: false: nothing was sent, by `send_now` it may be
+  template <class Memory>
+  [[nodiscard]] bool write_in_place(Memory& memory, const envelope& header, const piece& payload) noexcept;
+  /// Takes the message at the front of that memory, if it is whole, short, and what is expected.
+  ///
+  /// Needs:  nobody else waits for it, `between_frames`, there is something
   /// Result: false: nothing was taken, a request is needed
-  [[nodiscard]] bool receive_now(const envelope& expected, const piece& into, std::uint64_t& came);
+  template <class Memory>
+  [[nodiscard]] bool take_in_place(Memory& memory, const envelope& expected, const piece& into, std::uint64_t& came);
+  /// Nothing has come of which there is more to come, and more can.
+  [[nodiscard]] bool between_frames() const noexcept {
+    return open() && header_filled_ == 0 && payload_left_ == 0 && behind_left_ == 0;
+  }
   enum class first_message : unsigned char { none, taken, another };
   /// The same of a stream that shows nothing before it is read: what has come is read, the rest of it too if it comes at once, and if it
   /// is not what is expected, goes where it would have gone anyway.
@@ -274,9 +284,6 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   };
   [[nodiscard]] landing place_payload();
   void note_landed(const landing& there, std::size_t bytes);
-  [[nodiscard]] bool between_frames() const noexcept {
-    return open() && header_filled_ == 0 && payload_left_ == 0 && behind_left_ == 0;
-  }
   [[nodiscard]] bool goes_over_stripes(std::size_t bytes) const noexcept {
     return stripes_sends_ && bytes >= shortest_striped;
   }

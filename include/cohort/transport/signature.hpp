@@ -8,7 +8,10 @@
 #include <cohort/element.hpp>
 #include <cohort/reduction.hpp>
 
+#include <atomic>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 namespace cohort::transport {
@@ -29,6 +32,25 @@ struct signature {
   [[nodiscard]] constexpr std::uint64_t packed() const noexcept {
     return std::uint64_t{static_cast<std::uint8_t>(kind)} | std::uint64_t{static_cast<std::uint8_t>(algorithm)} << 8 |
            std::uint64_t{type} << 16 | std::uint64_t{functor} << 32 | std::uint64_t{root} << 48;
+  }
+  /// The same of another kind of call.
+  [[nodiscard]] constexpr std::uint64_t packed_as(operation_kind other) const noexcept {
+    return (packed() & ~std::uint64_t{0xff}) | static_cast<std::uint8_t>(other);
+  }
+  /// Becomes what is packed there, but for the count, written as the word that `packed` soon reads: one that was written in
+  /// parts, or with the word beside it, is not read before these have left for the cache, and all that was written before them, which
+  /// may be to lines of another core.
+  void set_packed(std::uint64_t bits) noexcept {
+    if constexpr (std::endian::native == std::endian::little) {
+      std::memcpy(this, &bits, sizeof bits);
+    } else {
+      *this = unpack(bits, count);
+    }
+  }
+  void copy_by_words(const signature& from) noexcept {
+    set_packed(from.packed());
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // or compilers make one access of both words
+    count = from.count;
   }
   [[nodiscard]] static constexpr signature unpack(std::uint64_t bits, std::uint64_t count) noexcept {
     signature s;

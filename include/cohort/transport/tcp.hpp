@@ -200,6 +200,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   void note_look() noexcept;
   void look_for(int rank);
   void has_come(int rank, std::uint64_t context);
+  [[nodiscard]] bool send_by_stream(int to, const envelope& header, const piece& payload);
   [[nodiscard]] bool receive_from_socket(peer& p, const envelope& expected, const piece& into, std::uint64_t& came);
   void refuse(const request& r, int culprit, errc code, std::string text);
   void suspect(int rank, std::string text);

@@ -113,11 +113,16 @@ COHORT_DECL ticket front_base::enter_message(const transport::signature& s, call
 }
 
 COHORT_DECL transport::signature front_base::sign(operation_kind kind, collective::algorithm how, std::uint16_t type,
-                                                  std::uint64_t count) const {
+                                                  std::uint64_t count, std::uint16_t functor,
+                                                  std::uint16_t root) const {
+  transport::signature claimed;
+  claimed.kind = kind;
+  claimed.algorithm = how;
+  claimed.type = type;
+  claimed.functor = functor;
+  claimed.root = root;
   transport::signature s;
-  s.kind = kind;
-  s.algorithm = how;
-  s.type = type;
+  s.set_packed(claimed.packed());
   s.count = count;
   return s;
 }

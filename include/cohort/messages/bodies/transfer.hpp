@@ -21,8 +21,7 @@ namespace cohort::messages {
   header.tagged = true;
   header.source = g.world_rank(g.rank());
   header.bytes = e.bytes.bytes;
-  header.call = s;
-  header.call.kind = operation_kind::send;
+  header.call.set_packed(s.packed_as(operation_kind::send));
   header.call.count = e.bytes.bytes / e.element_bytes;
   return header;
 }

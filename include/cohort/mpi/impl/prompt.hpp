@@ -17,17 +17,18 @@ COHORT_DECL bool mpi_endpoint::send_now(int to, const envelope& header, const pi
   if (broken_ || has_retired(header.context, to)) return false;
   if (!shares_memory_with(to)) return send_by_mpi(to, header, payload);
   peer_connection& c = *link_to(to);
-  return c.open() && c.send_now(header, payload);
+  if (!c.open()) return false;
+  return c.write_in_place(*links_.to(to).memory, header, payload) || c.send_now(header, payload);
 }
 
 COHORT_DECL bool mpi_endpoint::receive_now(int from, const envelope& expected, const piece& into, std::uint64_t& came) {
   if (!shares_memory_with(from)) return receive_by_mpi(from, expected, into, came);
   if (!matcher_.nothing_early()) return take_early_now(*this, matcher_, from, expected, into, came);
   const shm_links::link& l = links_.to(from);
-  if (l.memory == nullptr || !l.connection->open() || !how_to_wait().looks_briefly()) return false;
+  if (l.memory == nullptr || !l.connection->between_frames() || !how_to_wait().looks_briefly()) return false;
   if (!matcher_.idle(expected.context)) return false;
   return how_to_wait().briefly([&l] { return l.memory->has_data(); }) &&
-         l.connection->receive_now(expected, into, came);
+         l.connection->take_in_place(*l.memory, expected, into, came);
 }
 
 /// Whether MPI has nothing of this rank's that a turn of the engine has to see to.

@@ -97,12 +97,6 @@ inline std::size_t peer_connection::write_first(short_message& first, const enve
   static_assert(sizeof first == frame::size + sizeof first.payload);
   const bool awaits_reading = continues_burst(payload.bytes);
   const std::size_t total = frame::size + payload.bytes;
-  if (std::byte* const place = stream_->place(total); place != nullptr) {
-    frame::encode_message(reinterpret_cast<unsigned char*>(place), header, awaits_reading);
-    detail::copy_words(payload.data, place + frame::size, payload.bytes);
-    stream_->placed(total);
-    return total;
-  }
   frame::encode_message(first.header, header, awaits_reading);
   piece parts[2] = {{reinterpret_cast<std::byte*>(&first), total}, payload};
   std::size_t count = 1;
@@ -120,6 +114,20 @@ inline std::size_t peer_connection::write_first(short_message& first, const enve
     owner_->on_burst(*this);
   }
   return sent;
+}
+
+template <class Memory>
+[[gnu::always_inline]] inline bool peer_connection::write_in_place(Memory& memory, const envelope& header,
+                                                                   const piece& payload) noexcept {
+  if (!queue_.empty() || credit_ < cost_of(payload.bytes)) return false;
+  const std::size_t total = frame::size + payload.bytes;
+  std::byte* const place = memory.place(total);
+  if (place == nullptr) return false;
+  frame::encode_message(reinterpret_cast<unsigned char*>(place), header, false);
+  detail::copy_words(payload.data, place + frame::size, payload.bytes);
+  memory.placed(total);
+  credit_ -= cost_of(payload.bytes);
+  return true;
 }
 
 inline bool peer_connection::send_now(const envelope& header, const piece& payload) {

@@ -13,15 +13,16 @@ inline void peer_connection::note_taken(std::size_t bytes, std::uint64_t& came) 
   return_credit(bytes);
 }
 
-inline bool peer_connection::receive_now(const envelope& expected, const piece& into, std::uint64_t& came) {
-  if (!between_frames()) return false;
-  const std::span<const std::byte> there = stream_->front();
+template <class Memory>
+[[gnu::always_inline]] inline bool peer_connection::take_in_place(Memory& memory, const envelope& expected,
+                                                                  const piece& into, std::uint64_t& came) {
+  const std::span<const std::byte> there = memory.front();
   const auto* const header = reinterpret_cast<const unsigned char*>(there.data());
   if (there.size() < frame::size || !frame::is_message_for(header, expected, into.bytes)) return false;
   const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
   // Read once more, and checked once more: the sender may write there meanwhile.
   if (bytes > into.bytes || bytes > there.size() - frame::size) return false;
-  stream_->take(frame::size, {into.data, bytes});
+  memory.take(frame::size, {into.data, bytes});
   note_taken(bytes, came);
   return true;
 }

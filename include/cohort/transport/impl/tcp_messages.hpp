@@ -53,8 +53,15 @@ inline void tcp_transport::read_awaited() {
 inline bool tcp_transport::send_now(int to, const envelope& header, const piece& payload) {
   if (to == rank() || (header.tagged && retirements_.has(header.context, to))) return false;
   peer& p = peer_of(to);
-  if (p.state != link::open || p.connection->peer_has_left() || !p.connection->send_now(header, payload)) return false;
-  if (p.connection->has_output()) arm_write(to);
+  if (p.state != link::open || p.connection->peer_has_left()) return false;
+  if (p.memory != nullptr && p.connection->write_in_place(*p.memory, header, payload)) return true;
+  return send_by_stream(to, header, payload);
+}
+
+[[gnu::noinline]] inline bool tcp_transport::send_by_stream(int to, const envelope& header, const piece& payload) {
+  peer_connection& c = *peer_of(to).connection;
+  if (!c.send_now(header, payload)) return false;
+  if (c.has_output()) arm_write(to);
   return true;
 }
 
@@ -64,10 +71,11 @@ inline bool tcp_transport::receive_now(int from, const envelope& expected, const
   if (p.state != link::open) return false;
   if (!matcher_.nothing_early()) return take_early_now(*this, matcher_, from, expected, into, came);
   if (p.memory == nullptr) return receive_from_socket(p, expected, into, came);
-  if (!how_to_wait().looks_briefly() || !matcher_.idle(expected.context)) return false;
-  const shm_stream& memory = *p.memory;
+  if (!how_to_wait().looks_briefly() || !matcher_.idle(expected.context) || !p.connection->between_frames())
+    return false;
+  shm_stream& memory = *p.memory;
   return how_to_wait().briefly([&memory] { return memory.has_data(); }) &&
-         p.connection->receive_now(expected, into, came);
+         p.connection->take_in_place(memory, expected, into, came);
 }
 
 /// To look for an answer here saves what a message costs that somebody waits for.

@@ -134,13 +134,17 @@ class ring {
   [[nodiscard]] bool has_data() const noexcept { return end_ != read_ || look(); }
   /// Reader: the next bytes where they are, in a row; they stay until they are taken.
   [[nodiscard]] std::span<const std::byte> front() const noexcept {
-    const std::size_t there = in_a_row();
+    const std::size_t there = beside_ && end_ != read_ ? static_cast<std::size_t>(end_ - read_) : in_a_row();
     return {row_end_ - there, there};
   }
   /// Reader: takes `seen` bytes that it has looked at, and those of `into` behind them; all of them are there in a row.
   void take(std::size_t seen, const piece& into) noexcept {
-    copy(read_ + seen, into.data, into.bytes);
-    done_with(seen + into.bytes);
+    if (beside_) {
+      detail::copy_words(row_end_ - (end_ - read_) + seen, into.data, into.bytes);
+      read_ += seen + into.bytes;
+    } else {
+      take_from_room(seen, into);
+    }
     give_room_back();
   }
   /// Reader: as much as has come and fits.
@@ -266,6 +270,10 @@ class ring {
   void done_with(std::size_t bytes) noexcept {
     if (!beside_) detail::hand_back(bytes_ + (row_end_ - bytes_ - static_cast<std::ptrdiff_t>(end_ - read_)), bytes);
     read_ += bytes;
+  }
+  [[gnu::noinline]] void take_from_room(std::size_t seen, const piece& into) noexcept {
+    copy(read_ + seen, into.data, into.bytes);
+    done_with(seen + into.bytes);
   }
   void publish_at(const ring_room::place& p) noexcept {
     entry(next_).set_start(p.start);

@@ -28,6 +28,25 @@ class shm_stream final : public byte_stream {
   [[nodiscard]] bool has_data() const noexcept { return in_ && in_.has_data(); }
   [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return room(bytes) >= bytes; }
 
+  // --- short messages, written and looked at where they are: peer_connection::write_in_place, take_in_place
+  /// Where so many bytes go that are next, to be written there, in words, and then sent by `placed`; null where there is no room for
+  /// so many in a row: `send` takes them. A place that is not used is as if it had not been asked for.
+  [[nodiscard]] std::byte* place(std::size_t bytes) noexcept {
+    return handed_over_ ? out_.place_beside(bytes) : nullptr;
+  }
+  void placed(std::size_t bytes) noexcept {
+    out_.wrote_beside(bytes);
+    wake();
+  }
+  /// The next bytes, as many as there are in a row; until some are taken. The other end may write to them meanwhile: a length is
+  /// checked where it is used. Needs: `has_data`.
+  [[nodiscard]] std::span<const std::byte> front() const noexcept { return in_.front(); }
+  /// Takes `seen` bytes off the front, and those of `into` behind them. Needs: all of them are there.
+  void take(std::size_t seen, const piece& into) noexcept {
+    in_.take(seen, into);
+    made_room();
+  }
+
   std::size_t send(std::span<const piece> from, boost::system::error_code& failure) override {
     if (!handed_over_ && !open_out(failure)) return 0;
     const ring::outcome sent = out_.write(from);
@@ -41,20 +60,6 @@ class shm_stream final : public byte_stream {
     const std::size_t got = in_.read(into);
     if (got > 0) made_room();
     return got;
-  }
-  [[nodiscard]] std::byte* place(std::size_t bytes) noexcept override {
-    return handed_over_ ? out_.place_beside(bytes) : nullptr;
-  }
-  void placed(std::size_t bytes) noexcept override {
-    out_.wrote_beside(bytes);
-    wake();
-  }
-  [[nodiscard]] std::span<const std::byte> front() const noexcept override {
-    return in_ ? in_.front() : std::span<const std::byte>{};
-  }
-  void take(std::size_t seen, const piece& into) noexcept override {
-    in_.take(seen, into);
-    made_room();
   }
   void close() noexcept override {}
 

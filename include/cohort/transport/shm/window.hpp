@@ -124,10 +124,10 @@ class shm_window {
 
   /// What an operation of this rank was, and where it began; of the last ones.
   struct past {
+    std::uint64_t call = 0;  ///< as in its entry
     std::uint32_t sequence = 0;
     std::uint32_t start = 0;
-    std::uint64_t call = 0;  ///< as in its entry
-    std::uint64_t count = 0;
+    std::uint64_t count = 0;  // not beside `call`: signature::copy_by_words says why
   };
   [[nodiscard]] past& own(std::uint64_t operation) noexcept { return own_[operation & mask_]; }
   /// The first operation of which it is not known that rank r has called the same.
