@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A collective that only moves blocks, carried out where it is called if that is possible. Used by the headers of bodies/ that
-// are named like the operations.
+// A collective that only moves blocks, carried out where it is called if that is possible. Used by communicator/ and by the headers of
+// bodies/ that are named like the operations.
 #pragma once
 
 #include <cohort/collective/layout.hpp>
@@ -11,16 +11,29 @@
 
 namespace cohort::collective {
 
-/// Blocks of one size if the collective is of the kind `even`, wherever they lie: as words beside those of the window, as the
-/// move in the window that `make` makes of two layouts, or as messages of two ranks.
+/// Blocks of one size, each kind one after the other: as words beside those of the window, or as messages of two ranks. Before
+/// anything else is made of them, which takes as long as the move.
+///
+/// Result: as of the others at once
+template <transport::message_transport Transport>
+[[nodiscard]] bool short_move_at_once(cohort::detail::ticket& t, const short_move& m) {
+  if constexpr (transport::sharing_transport<Transport>) {
+    const bool by_window = t.signature.algorithm == algorithm::shared_memory;
+    if (by_window && !fits_beside_words(m, t.home->rank(), t.home->size())) return false;
+    t.begun.tried = true;
+    return by_window ? move_at_once(t, m) : pair_at_once(t).move(m);
+  } else {
+    return false;
+  }
+}
+
+/// Blocks wherever they lie, by the move in the window that `make` makes of two layouts.
 ///
 /// Result: as of the others at once
 template <class Make>
-[[nodiscard]] bool move_at_once(cohort::detail::ticket& t, operation_kind even, const short_move& m, const layout& in,
-                                const layout& out, const Make& make) {
-  if (t.signature.algorithm != algorithm::shared_memory) return t.signature.kind == even && pair_at_once(t).move(m);
-  if (t.signature.kind == even && fits_beside_words(m, t.home->rank(), t.home->size())) return move_at_once(t, m);
-  return move_at_once(t, in, out, m.block, make);
+[[nodiscard]] bool long_move_at_once(cohort::detail::ticket& t, const layout& in, const layout& out, std::size_t block,
+                                     const Make& make) {
+  return t.signature.algorithm == algorithm::shared_memory && !t.begun.tried && move_at_once(t, in, out, block, make);
 }
 
 }  // namespace cohort::collective

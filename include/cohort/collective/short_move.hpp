@@ -20,14 +20,6 @@ struct short_move {
   int giver = -1;
   int taker = -1;
 
-  /// Between these layouts; without buffers if they do not lie so.
-  [[nodiscard]] static short_move between(const layout& in, const layout& out, std::size_t block) noexcept {
-    short_move m;
-    m.in = in.row_of(block);
-    m.out = out.row_of(block);
-    m.block = block;
-    return m;
-  }
   /// How many bytes a rank gives that gives something.
   [[nodiscard]] std::size_t given(int ranks) const noexcept {
     return block * static_cast<std::size_t>(in_by_rank ? ranks : 1);

@@ -5,6 +5,7 @@
 
 #include <cohort/collective/all_to_all.hpp>
 #include <cohort/collective/barrier.hpp>
+#include <cohort/collective/move_at_once.hpp>
 #include <cohort/collective/negotiate.hpp>
 #include <cohort/collective/reduce_scatter.hpp>
 #include <cohort/communicator/blocks.hpp>
@@ -279,9 +280,15 @@ class exchange_calls {
                                collective::block_table& table, call::options o) const {
     const std::size_t bytes = std::max(from.largest, to.largest) * sizeof(T);
     // Ranks that know only their own blocks must choose alike: the size of a block counts only where all have one size.
-    transport::signature s = calls().sign(kind, calls().choose(kind, block * sizeof(T)), element_type_id<T>, block);
-    return collective::all_to_all<transport_type>(calls().enter(s, std::move(o)), from.where, to.where,
-                                                  kind == operation_kind::all_to_all ? bytes : 0, table);
+    const auto how = calls().choose(kind, block * sizeof(T));
+    ticket t = calls().enter(calls().sign(kind, how, element_type_id<T>, block), std::move(o));
+    const bool even = kind == operation_kind::all_to_all;
+    if (even) {
+      collective::short_move all{from.whole.data, to.whole.data, bytes};
+      all.in_by_rank = all.out_by_rank = true;
+      if (collective::short_move_at_once<transport_type>(t, all)) return operation<>::completed({});
+    }
+    return collective::all_to_all<transport_type>(std::move(t), from.where, to.where, even ? bytes : 0, table);
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <cohort/collective/all_gather.hpp>
 #include <cohort/collective/gather.hpp>
+#include <cohort/collective/move_at_once.hpp>
 #include <cohort/collective/negotiate.hpp>
 #include <cohort/collective/scatter.hpp>
 #include <cohort/communicator/blocks.hpp>
@@ -41,9 +42,11 @@ class gather_calls {
       collective::block_table table;
       const cut c = cut_output<T>(kind, out, from.size(), table);
       check_own_block(kind, from, c, calls().rank());
-      return collective::all_gather<transport_type>(
-          enter<T>(kind, from.size(), c.elements * sizeof(T), -1, options_of(options...)), one_block(from), c.where,
-          table);
+      ticket t = enter<T>(kind, from.size(), c.elements * sizeof(T), -1, options_of(options...));
+      collective::short_move all{collective::bytes_of(from.data()), c.whole.data, from.size_bytes()};
+      all.out_by_rank = true;
+      if (collective::short_move_at_once<transport_type>(t, all)) return operation<>::completed({});
+      return collective::all_gather<transport_type>(std::move(t), one_block(from), c.where, table);
     });
   }
   /// One value in, the values of all ranks out.
@@ -120,15 +123,16 @@ class gather_calls {
       calls().check_root(kind, to_rank);
       calls().check_null(kind, "in", from.data(), from.size());
       collective::block_table table;
-      cut c;
-      if (calls().rank() == to_rank.rank) {
-        c = cut_output<T>(kind, out, from.size(), table);
-        check_own_block(kind, from, c, to_rank.rank);
-      }
+      const bool here = calls().rank() == to_rank.rank;
+      const cut c = here ? cut_output<T>(kind, out, from.size(), table) : cut{};
+      if (here) check_own_block(kind, from, c, to_rank.rank);
       const std::size_t bytes = from.size_bytes();
-      return collective::gather<transport_type>(
-          enter<T>(kind, from.size(), bytes, to_rank.rank, options_of(options...)), one_block(from), c.where, bytes,
-          table);
+      ticket t = enter<T>(kind, from.size(), bytes, to_rank.rank, options_of(options...));
+      collective::short_move all{collective::bytes_of(from.data()), c.whole.data, bytes};
+      all.out_by_rank = true;
+      all.taker = to_rank.rank;
+      if (collective::short_move_at_once<transport_type>(t, all)) return operation<>::completed({});
+      return collective::gather<transport_type>(std::move(t), one_block(from), c.where, bytes, table);
     });
   }
   /// One value in; on the root the values of all ranks, elsewhere an empty vector.
@@ -212,13 +216,26 @@ class gather_calls {
       calls().require_open(kind);
       calls().check_root(kind, from_rank);
       calls().check_null(kind, "out", to.data(), to.size());
-      collective::block_table table;
       const bool here = calls().rank() == from_rank.rank;
-      const cut c = here ? cut_input<T, In>(kind, in, to.size(), table, "out") : cut{};
       const std::size_t bytes = to.size_bytes();
-      return collective::scatter<transport_type>(
-          enter<T>(kind, to.size(), bytes, from_rank.rank, options_of(options...)), c.where, one_block(to), bytes,
-          table);
+      const auto start = [&]() { return enter<T>(kind, to.size(), bytes, from_rank.rank, options_of(options...)); };
+      check_input<T, In>();
+      if constexpr (buffer_list<std::remove_reference_t<In>>) {
+        collective::block_table table;
+        const cut c = here ? cut_blocks<T>(kind, "in", in, to.size(), table, "out") : cut{};
+        return collective::scatter<transport_type>(start(), c.where, one_block(to), bytes, table);
+      } else {
+        const auto from = view(in);
+        if (here) check_blocks(kind, "in", from, to.size());
+        ticket t = start();
+        collective::short_move all{collective::bytes_of(from.data()), collective::bytes_of(to.data()), bytes};
+        all.in_by_rank = true;
+        all.giver = from_rank.rank;
+        if (collective::short_move_at_once<transport_type>(t, all)) return operation<>::completed({});
+        collective::block_table table;
+        const cut c = here ? cut_evenly(from.data(), to.size(), calls().size()) : cut{};
+        return collective::scatter<transport_type>(std::move(t), c.where, one_block(to), bytes, table);
+      }
     });
   }
   template <range_like In, range_like Out, std::integral Rank, class... Options>
@@ -347,8 +364,7 @@ class gather_calls {
     return cut_blocks<T>(kind, "out", out, block, table, "in");
   }
   template <class T, class In>
-  [[nodiscard]] cut cut_input(operation_kind kind, std::remove_reference_t<In>& in, std::size_t block,
-                              collective::block_table& table, const char* other) const {
+  static constexpr void check_input() noexcept {
     if constexpr (buffer_list<std::remove_reference_t<In>>) {
       static_assert(outlives_call<In>,
                     "cohort: this list of buffers would be gone before the operation has used it: give it a name");
@@ -357,7 +373,6 @@ class gather_calls {
       check_buffer<In>();
       check_same_element<T, buffer_element_t<std::remove_reference_t<In>>>();
     }
-    return cut_blocks<T>(kind, "in", in, block, table, other);
   }
   template <class T, class Blocks>
   [[nodiscard]] cut cut_blocks(operation_kind kind, const char* buffer, Blocks& blocks, std::size_t block,
@@ -371,12 +386,17 @@ class gather_calls {
       return c;
     } else {
       const auto all = view(blocks);
-      const auto n = static_cast<std::size_t>(calls().size());
-      calls().check_count(kind, buffer, all.size(), block * n,
-                          [&] { return std::to_string(block) + " x " + std::to_string(n) + " ranks"; });
-      calls().check_null(kind, buffer, all.data(), all.size());
+      check_blocks(kind, buffer, all, block);
       return cut_evenly(all.data(), block, calls().size());
     }
+  }
+  /// So many elements for each rank, one after the other.
+  template <class Span>
+  void check_blocks(operation_kind kind, const char* buffer, const Span& all, std::size_t block) const {
+    const auto n = static_cast<std::size_t>(calls().size());
+    calls().check_count(kind, buffer, all.size(), block * n,
+                        [&] { return std::to_string(block) + " x " + std::to_string(n) + " ranks"; });
+    calls().check_null(kind, buffer, all.data(), all.size());
   }
   // The input may be this rank's own block of the output, and no other part of it.
   template <class Span>

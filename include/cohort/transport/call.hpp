@@ -134,6 +134,7 @@ class call {
 
   /// How far it got where it was called, before there was a record of it.
   struct beginning {
+    bool tried = false;            ///< as a short one, which it could not all be where it was called
     bool sent = false;             ///< its first message has left
     std::exception_ptr failure{};  ///< what its functor threw
   };

@@ -6,6 +6,7 @@
 
 #include <cohort/detail/other_core.hpp>
 #include <cohort/transport/core_use.hpp>
+#include <cohort/transport/first_look.hpp>
 #include <cohort/transport/home_core.hpp>
 
 #include <sched.h>
@@ -57,6 +58,17 @@ class patience {
       came = there();
     }
     keep_core();
+    return came;
+  }
+
+  /// The same of what is looked for again and again, and not written before the other rank has read something of this one.
+  template <class There>
+  [[nodiscard]] bool briefly(const There& there, first_look& first) noexcept {
+    if (crowded_) return briefly(there);
+    first.wait();
+    const bool at_once = there();
+    const bool came = at_once || briefly(there);
+    if (came) first.came(at_once);
     return came;
   }
 

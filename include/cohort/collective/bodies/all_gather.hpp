@@ -98,10 +98,8 @@ operation<> all_gather_in_frame([[maybe_unused]] cohort::detail::ticket t, layou
 template <transport::message_transport Transport>
 operation<> all_gather(cohort::detail::ticket t, const layout& in, const layout& out, block_table& keep) {
   if constexpr (transport::sharing_transport<Transport>) {
-    short_move m = short_move::between(in, out, in.bytes(0, 1));
-    m.out_by_rank = true;
     const auto make = [&](const layouts& where) { return all_gather_move(where, t.home->rank()); };
-    if (move_at_once(t, operation_kind::all_gather, m, in, out, make)) return operation<>::completed({});
+    if (long_move_at_once(t, in, out, in.bytes(0, 1), make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.all_gather(in, out)) return operation<>::completed({});

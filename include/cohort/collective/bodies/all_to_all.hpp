@@ -72,10 +72,8 @@ template <transport::message_transport Transport>
 operation<> all_to_all(cohort::detail::ticket t, const layout& in, const layout& out, std::size_t block_bytes,
                        block_table& keep) {
   if constexpr (transport::sharing_transport<Transport>) {
-    short_move m = short_move::between(in, out, block_bytes);
-    m.in_by_rank = m.out_by_rank = true;
     const auto make = [&](const layouts& where) { return all_to_all_move(t.signature, where, block_bytes); };
-    if (move_at_once(t, operation_kind::all_to_all, m, in, out, make)) return operation<>::completed({});
+    if (long_move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.all_to_all(in, out)) return operation<>::completed({});

@@ -77,13 +77,10 @@ template <transport::message_transport Transport>
 operation<> gather(cohort::detail::ticket t, const layout& in, const layout& out, std::size_t block_bytes,
                    block_table& keep) {
   if constexpr (transport::sharing_transport<Transport>) {
-    short_move m = short_move::between(in, out, block_bytes);
-    m.out_by_rank = true;
-    m.taker = t.signature.root;
     const auto make = [&](const layouts& where) {
       return gather_move(t.signature, t.home->rank(), where, block_bytes);
     };
-    if (move_at_once(t, operation_kind::gather, m, in, out, make)) return operation<>::completed({});
+    if (long_move_at_once(t, in, out, block_bytes, make)) return operation<>::completed({});
   }
   native_start<Transport> now(t);
   if (now.gather(in, out)) return operation<>::completed({});

@@ -98,7 +98,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const 
     }
     now.raise();
     if (root < 0 || root == step.rank()) {
-      if (!now.raised_by_all()) return false;
+      if (!(root < 0 ? now.raised_by_all() : now.answered_by_all())) return false;
       const std::byte* at[few_ranks];
       // What this rank has itself it need not read where others do.
       for (int k = 0; k < p; ++k) at[k] = op.prepare == nullptr && k == step.rank() ? in : data(k);

@@ -66,9 +66,22 @@ class step_at_once {
   COHORT_ALIGNED [[nodiscard]] bool raised_by(int k) noexcept {
     return soon(step_.raised_by(k)) && step_.note_raised(k);
   }
+  /// The same where the call has a root: if that changes, each raises when it has what another gave it before. Without one all
+  /// raise at once.
+  COHORT_ALIGNED [[nodiscard]] bool answered_by(int k) noexcept {
+    return reached_soon(step_.raised_by(k), step_.transport().how_to_wait(),
+                        step_.window().when(call_->signature.kind)) &&
+           step_.note_raised(k);
+  }
   COHORT_ALIGNED [[nodiscard]] bool raised_by_all() noexcept {
     for (int k = 1; k < step_.size(); ++k) {
       if (!raised_by(step_.other(k))) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] bool answered_by_all() noexcept {
+    for (int k = 1; k < step_.size(); ++k) {
+      if (!answered_by(step_.other(k))) return false;
     }
     return true;
   }

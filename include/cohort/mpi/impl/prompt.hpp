@@ -27,8 +27,11 @@ COHORT_DECL bool mpi_endpoint::receive_now(int from, const envelope& expected, c
   const shm_links::link& l = links_.to(from);
   if (l.memory == nullptr || !l.connection->between_frames() || !how_to_wait().looks_briefly()) return false;
   if (!matcher_.idle(expected.context)) return false;
-  return how_to_wait().briefly([&l] { return l.memory->has_data(); }) &&
-         l.connection->take_in_place(*l.memory, expected, into, came);
+  const auto there = [&l] { return l.memory->has_data(); };
+  const bool has_come = shm_stream::stands_beside(frame::size + into.bytes)
+                            ? how_to_wait().briefly(there, l.memory->when())
+                            : how_to_wait().briefly(there);
+  return has_come && l.connection->take_in_place(*l.memory, expected, into, came);
 }
 
 /// Whether MPI has nothing of this rank's that a turn of the engine has to see to.

@@ -74,8 +74,11 @@ inline bool tcp_transport::receive_now(int from, const envelope& expected, const
   if (!how_to_wait().looks_briefly() || !matcher_.idle(expected.context) || !p.connection->between_frames())
     return false;
   shm_stream& memory = *p.memory;
-  return how_to_wait().briefly([&memory] { return memory.has_data(); }) &&
-         p.connection->take_in_place(memory, expected, into, came);
+  const auto there = [&memory] { return memory.has_data(); };
+  const bool has_come = shm_stream::stands_beside(frame::size + into.bytes)
+                            ? how_to_wait().briefly(there, memory.when())
+                            : how_to_wait().briefly(there);
+  return has_come && p.connection->take_in_place(memory, expected, into, came);
 }
 
 /// To look for an answer here saves what a message costs that somebody waits for.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/transport/byte_stream.hpp>
+#include <cohort/transport/first_look.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/transport/shm/ring.hpp>
 
@@ -27,6 +28,11 @@ class shm_stream final : public byte_stream {
 
   [[nodiscard]] bool has_data() const noexcept { return in_ && in_.has_data(); }
   [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return room(bytes) >= bytes; }
+
+  /// For who waits for the next message again and again, if it is so short that it comes with one line or two: of others the first
+  /// lines are written while the one that is looked at comes back to its writer.
+  [[nodiscard]] first_look& when() noexcept { return when_; }
+  [[nodiscard]] static bool stands_beside(std::size_t bytes) noexcept { return bytes <= ring_head::beside; }
 
   // --- short messages, written and looked at where they are: peer_connection::write_in_place, take_in_place
   /// Where so many bytes go that are next, to be written there, in words, and then sent by `placed`; null where there is no room for
@@ -169,6 +175,7 @@ class shm_stream final : public byte_stream {
   ring out_{};
   bool handed_over_ = false;  // its letter waits for no room
   ring in_{};
+  first_look when_{};
   bool may_read_ = true;  // the kernel has not refused yet
   bool may_write_ = true;
 };

@@ -4,11 +4,14 @@
 // An operation uses it through window_use.hpp.
 #pragma once
 
+#include <cohort/collective/operation_kind.hpp>
 #include <cohort/transport/call.hpp>
+#include <cohort/transport/first_look.hpp>
 #include <cohort/transport/matching.hpp>
 #include <cohort/transport/shm/flag_wait.hpp>
 #include <cohort/transport/shm/segment.hpp>
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -105,6 +108,8 @@ class shm_window {
     const shared_word* asleep;
   };
   [[nodiscard]] std::span<const sleeper> watched() const noexcept { return watched_; }
+  /// For who waits for the others again and again in short operations of that kind.
+  [[nodiscard]] first_look& when(operation_kind kind) noexcept { return when_[static_cast<std::size_t>(kind)]; }
 
   // --- the operations of this rank take turns, in the order of their calls
   bool busy = false;
@@ -151,6 +156,7 @@ class shm_window {
   std::vector<std::uint32_t> left_;
   std::vector<std::uint64_t> agreed_;
   past own_[window_head::kept]{};
+  std::array<first_look, static_cast<std::size_t>(last_operation_kind) + 1> when_{};
 };
 
 }  // namespace cohort::transport

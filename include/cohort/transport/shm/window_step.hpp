@@ -232,5 +232,8 @@ class window_step {
 [[nodiscard]] inline bool reached_soon(const window_step::awaited& what, patience& how) noexcept {
   return what.word == nullptr || how.briefly([&what] { return reached(*what.word, what.number); });
 }
+[[nodiscard]] inline bool reached_soon(const window_step::awaited& what, patience& how, first_look& first) noexcept {
+  return what.word == nullptr || how.briefly([&what] { return reached(*what.word, what.number); }, first);
+}
 
 }  // namespace cohort::transport
