@@ -8,11 +8,13 @@
 #include <cohort/collective/shared/move.hpp>
 #include <cohort/collective/shared/short_move.hpp>
 #include <cohort/collective/short_move.hpp>
+#include <cohort/transport/channel.hpp>
+#include <cohort/transport/sharing_engine.hpp>
 
 namespace cohort::collective {
 
-/// Blocks of one size, each kind one after the other: as words beside those of the window, or as messages of two ranks. Before
-/// anything else is made of them, which takes as long as the move.
+/// Blocks of one size that lie one after the other: as words beside those of the window, or as messages of two ranks. Tried before a
+/// layout is made of them, which a short move needs none of.
 ///
 /// Result: as of the others at once
 template <transport::message_transport Transport>

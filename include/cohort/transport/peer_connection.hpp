@@ -114,6 +114,10 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     });
   }
 
+  /// Whether more can come, and nothing is coming of which a part is here.
+  [[nodiscard]] bool between_frames() const noexcept {
+    return open() && header_filled_ == 0 && payload_left_ == 0 && behind_left_ == 0;
+  }
   /// Whether this end is in the midst of a message either way, and the peer has the next word.
   [[nodiscard]] bool awaits_more() const noexcept {
     return !between_frames() || !announced_.empty() || !granted_.empty();
@@ -156,10 +160,6 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Result: false: nothing was taken, a request is needed
   template <class Memory>
   [[nodiscard]] bool take_in_place(Memory& memory, const envelope& expected, const piece& into, std::uint64_t& came);
-  /// Nothing has come of which there is more to come, and more can.
-  [[nodiscard]] bool between_frames() const noexcept {
-    return open() && header_filled_ == 0 && payload_left_ == 0 && behind_left_ == 0;
-  }
   enum class first_message : unsigned char { none, taken, another };
   /// The same of a stream that shows nothing before it is read: what has come is read, the rest of it too if it comes at once, and if it
   /// is not what is expected, goes where it would have gone anyway.
