@@ -42,6 +42,7 @@ is_there() {
     clang-16 | clang-19) command -v "clang++-${1#clang-}" ;;
     clang-format-14 | clang-tidy-14) command -v "$1" || "${1%-14}" --version 2>&1 | grep -q 'version 14\.' ;;
     ccache | pkg-config | doxygen | openssl) command -v "$1" ;;
+    locales) [ -e /usr/share/i18n/locales/de_DE ] ;;
     python3-venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
     libssl-dev) has_header openssl/ssl.h ;;
     libcereal-dev) has_header cereal/cereal.hpp ;;
