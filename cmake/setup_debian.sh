@@ -42,7 +42,6 @@ is_there() {
     clang-16 | clang-19) command -v "clang++-${1#clang-}" ;;
     clang-format-14 | clang-tidy-14) command -v "$1" || "${1%-14}" --version 2>&1 | grep -q 'version 14\.' ;;
     ccache | pkg-config | doxygen | openssl) command -v "$1" ;;
-    locales) [ -e /usr/share/i18n/locales/de_DE ] ;;
     python3-venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
     libssl-dev) has_header openssl/ssl.h ;;
     libcereal-dev) has_header cereal/cereal.hpp ;;
@@ -50,7 +49,7 @@ is_there() {
     libclang-rt-16-dev | libclang-rt-19-dev)
       [ -e "$("clang++-${1//[!0-9]/}" -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.tsan-$(uname -m).a" ]
       ;;
-    *) die "is_there: unknown package $1" ;;
+    *) dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q ' installed$' ;;
   esac >/dev/null
 }
 

@@ -48,13 +48,9 @@ class entry {
     if (now == nullptr) return !e.visitor().is_other_thread();
     now->context_ = e.callers_context();
     if (now->visited_ != nullptr) return !e.visitor().is_other_thread();
-    const int me = thread_number();
-    const int inside = e.visitor().thread();
-    if (inside == 0) {
-      e.visitor().enter(me);
-      now->visited_ = &e.visitor();
-    }
-    return inside == 0 || inside == me;
+    const visitor::admission here = e.visitor().come_in();
+    if (here.entered) now->visited_ = &e.visitor();
+    return here.alone;
   }
 
  private:

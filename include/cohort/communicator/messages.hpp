@@ -68,16 +68,14 @@ class message_calls {
   /// Example:   tests/unit/point_to_point.cpp
   template <class Buffer, message_source Source, message_label Label, call_option... Options>
   operation<received> recv(Buffer&& buffer, Source source, Label label, Options&&... options) const {
-    constexpr auto kind = operation_kind::receive;
-    if constexpr (is_growing<std::remove_cvref_t<Buffer>>) {
-      return guarded<received>([&]() -> operation<received> {
-        calls().require_open(kind);
+    constexpr bool grows = is_growing<std::remove_cvref_t<Buffer>>;
+    if constexpr (!grows) check_output<Buffer>();
+    return guarded<received>([&]() -> operation<received> {
+      constexpr auto kind = operation_kind::receive;
+      calls().require_open(kind);
+      if constexpr (grows) {
         return start(kind, receiving(buffer, source, label), options_of(options...));
-      });
-    } else {
-      check_output<Buffer>();
-      return guarded<received>([&]() -> operation<received> {
-        calls().require_open(kind);
+      } else {
         constexpr bool any = std::same_as<Label, any_tag_t>;
         int peer = -1;
         int number = 0;
@@ -85,8 +83,8 @@ class message_calls {
         if constexpr (!any) calls().check_tag(kind, tag{number = label.value});
         const messages::end what = end_of(kind, buffer, peer, number, any);
         return messages::receive<transport_type>(enter<Buffer>(kind, buffer, options_of(options...)), what);
-      });
-    }
+      }
+    });
   }
   template <class Buffer, message_source Source, call_option... Options>
   operation<received> recv(Buffer&& buffer, Source source, Options&&... options) const {

@@ -28,20 +28,25 @@ class visitor {
     return now != 0 && now != thread_number();
   }
 
-  /// The thread of that number comes in: nobody is inside.
-  void enter(int thread) noexcept { inside_.store(thread, std::memory_order_relaxed); }
+  struct admission {
+    bool alone;    ///< false: another thread is inside, and this one is not
+    bool entered;  ///< nobody was inside: this thread is now, until it leaves
+  };
+  [[nodiscard]] admission come_in() noexcept {
+    const int me = thread_number();
+    const int now = thread();
+    if (now == 0) inside_.store(me, std::memory_order_relaxed);
+    return {now == 0 || now == me, now == 0};
+  }
   void leave() noexcept { inside_.store(0, std::memory_order_relaxed); }
 
   /// This thread comes in for one scope; inside another visit of its own, that is nothing.
   class visit {
    public:
     explicit visit(visitor& v) noexcept {
-      const int me = thread_number();
-      const int now = v.inside_.load(std::memory_order_relaxed);
-      alone_ = now == 0 || now == me;
-      if (now != 0) return;
-      v.enter(me);
-      entered_ = &v;
+      const admission here = v.come_in();
+      alone_ = here.alone;
+      if (here.entered) entered_ = &v;
     }
     visit(const visit&) = delete;
     visit& operator=(const visit&) = delete;

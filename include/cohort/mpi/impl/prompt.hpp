@@ -27,11 +27,8 @@ COHORT_DECL bool mpi_endpoint::receive_now(int from, const envelope& expected, c
   const shm_links::link& l = links_.to(from);
   if (l.memory == nullptr || !l.connection->between_frames() || !how_to_wait().looks_briefly()) return false;
   if (!matcher_.idle(expected.context)) return false;
-  const auto there = [&l] { return l.memory->has_data(); };
-  const bool has_come = shm_stream::stands_beside(frame::size + into.bytes)
-                            ? how_to_wait().briefly(there, l.memory->when())
-                            : how_to_wait().briefly(there);
-  return has_come && l.connection->take_in_place(*l.memory, expected, into, came);
+  return l.memory->comes_soon(how_to_wait(), frame::size + into.bytes) &&
+         l.connection->take_in_place(*l.memory, expected, into, came);
 }
 
 /// Whether MPI has nothing of this rank's that a turn of the engine has to see to.

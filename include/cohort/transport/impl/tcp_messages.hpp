@@ -73,12 +73,8 @@ inline bool tcp_transport::receive_now(int from, const envelope& expected, const
   if (p.memory == nullptr) return receive_from_socket(p, expected, into, came);
   if (!how_to_wait().looks_briefly() || !matcher_.idle(expected.context) || !p.connection->between_frames())
     return false;
-  shm_stream& memory = *p.memory;
-  const auto there = [&memory] { return memory.has_data(); };
-  const bool has_come = shm_stream::stands_beside(frame::size + into.bytes)
-                            ? how_to_wait().briefly(there, memory.when())
-                            : how_to_wait().briefly(there);
-  return has_come && p.connection->take_in_place(memory, expected, into, came);
+  return p.memory->comes_soon(how_to_wait(), frame::size + into.bytes) &&
+         p.connection->take_in_place(*p.memory, expected, into, came);
 }
 
 /// To look for an answer here saves what a message costs that somebody waits for.

@@ -5,6 +5,7 @@
 
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/first_look.hpp>
+#include <cohort/transport/patience.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/transport/shm/ring.hpp>
 
@@ -29,10 +30,12 @@ class shm_stream final : public byte_stream {
   [[nodiscard]] bool has_data() const noexcept { return in_ && in_.has_data(); }
   [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return room(bytes) >= bytes; }
 
-  /// For who waits for the next message again and again, if it is so short that it comes with one line or two: of others the first
-  /// lines are written while the one that is looked at comes back to its writer.
-  [[nodiscard]] first_look& when() noexcept { return when_; }
-  [[nodiscard]] static bool stands_beside(std::size_t bytes) noexcept { return bytes <= ring_head::beside; }
+  /// Whether the next message, of so many bytes with its header, is here or comes within a moment.
+  [[nodiscard]] bool comes_soon(patience& how, std::size_t bytes) noexcept {
+    const auto there = [this] { return has_data(); };
+    // The first lines of a longer one are written while the one that is looked at comes back to its writer.
+    return bytes <= ring_head::beside ? how.briefly(there, when_) : how.briefly(there);
+  }
 
   // --- short messages, written and looked at where they are: peer_connection::write_in_place, take_in_place
   /// Where so many bytes go that are next, to be written there, in words, and then sent by `placed`; null where there is no room for
