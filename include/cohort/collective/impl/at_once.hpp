@@ -171,9 +171,9 @@ COHORT_ALIGNED COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, const st
                                              std::size_t count, const cohort::detail::reducer& op) {
   if (t.signature.algorithm != algorithm::shared_memory) return pair_at_once(t).scan(in, out, count, op);
   const std::size_t bytes = count * op.element_bytes;
-  if (!may_be_at_once(t, bytes)) return false;
-  const bool tiny = bytes <= transport::shm_window::inline_bytes;
   const int p = t.home->size();
+  if (!may_be_at_once(t, bytes) || is_chained_scan(bytes, p)) return false;
+  const bool tiny = bytes <= transport::shm_window::inline_bytes;
   if (!tiny && bytes > scan_chunk(bytes, t.home->window->slot_bytes(), p, op.element_bytes)) return false;
   operands sources(p);
   step_at_once now(t);

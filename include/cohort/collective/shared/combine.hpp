@@ -3,6 +3,7 @@
 // by collective/reduce_scatter.hpp and collective/scan.hpp.
 #pragma once
 
+#include <cohort/collective/shared/chained_scan.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/open.hpp>
 
@@ -98,9 +99,15 @@ task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, 
     if (!use.may_begin()) co_await wait_to_begin(use);
     use.announce();
   }
+  const std::byte* const own = in.together(0, 1).data;
+  if (is_chained_scan(bytes, p)) {
+    std::byte* const result = out.together(0, 1).data;
+    co_await scan_along_chain(use, own, result, bytes, exclusive, op);
+    use.finish();
+    co_return true;
+  }
   const std::size_t chunk = scan_chunk(bytes, use.capacity(), p, op.element_bytes);
   const bool streaming = vectors_exceed_caches(bytes, p);
-  const std::byte* const own = in.together(0, 1).data;
   // Nobody reads what the last rank has, and rank 0's result may be where it is to be.
   const bool unread = !tiny && r == p - 1 && own != nullptr;
   const bool in_place = count == 1 && r == 0 && own != nullptr && own == out.together(0, 1).data;

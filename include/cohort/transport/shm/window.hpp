@@ -27,7 +27,7 @@ struct window_head {
   /// How many operations a rank may be ahead of another that it needs nothing of. Two have a core each, mostly, and less
   /// to read; of more than there are cores, whoever has one should get far before the next must have it.
   [[nodiscard]] static constexpr unsigned ahead(int ranks) noexcept { return ranks <= 2 ? 8 : most_ahead; }
-  static constexpr unsigned most_ahead = 32;
+  static constexpr unsigned most_ahead = 128;
   /// An entry is written again when everybody has entered the operation `ahead` after it, and so has read it: a rank
   /// looks at what every other has called before it comes to be further ahead.
   static constexpr unsigned kept = 2 * most_ahead;
@@ -42,6 +42,7 @@ struct window_head {
   };
   entry entries[kept];
   alignas(128) shared_word second{0};  ///< steps whose second half the owner has done
+  alignas(128) shared_word pieces{0};  ///< of scans along a chain that stand in the owner's slots, of all steps
   alignas(128) shared_word done{0};    ///< steps that the owner has finished reading
   alignas(128) shared_word status{0};  ///< 1: it sees everybody's part; 2: it does not
   /// 1: it has ended an operation in which the others reach its buffers before they had.
@@ -53,8 +54,8 @@ static_assert(std::has_single_bit(window_head::ahead(2)) && std::has_single_bit(
 class shm_window {
  public:
   static constexpr std::size_t inline_bytes = sizeof(window_head::entry::data);
-  static constexpr std::size_t head_bytes = 3 * shared_segment::page;
-  static_assert(sizeof(window_head) <= head_bytes);
+  static constexpr std::size_t head_bytes =
+      (sizeof(window_head) + shared_segment::page - 1) / shared_segment::page * shared_segment::page;
 
   /// Bytes of a rank's part for one step: the two of every rank shall stay in its second-level cache.
   [[nodiscard]] static constexpr std::size_t slot_bytes_for(int ranks) noexcept {
@@ -122,7 +123,8 @@ class shm_window {
   bool halfway = false;  ///< and has raised the second half of its step
 
   std::uint64_t operations = 0;
-  std::uint32_t steps = 0;  ///< of all operations so far
+  std::uint32_t steps = 0;   ///< of all operations so far
+  std::uint32_t pieces = 0;  ///< of all scans along a chain so far
 
   enum class state : unsigned char { closed, open, refused };
   state opened = state::closed;

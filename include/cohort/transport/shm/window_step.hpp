@@ -105,6 +105,8 @@ class window_step {
   [[nodiscard]] std::uint64_t contested(int k) const noexcept { return window_->agreed(k); }
   /// The second half of this step is done on rank k.
   [[nodiscard]] awaited second_by(int k) const noexcept { return {&window_->head(k).second, window_->steps + 1}; }
+  /// The next piece of a scan along a chain stands in rank k's slot.
+  [[nodiscard]] awaited piece_by(int k) const noexcept { return {&window_->head(k).pieces, window_->pieces + 1}; }
 
   /// Says what this operation is; before anything is raised.
   void announce(std::int64_t sequence, const signature& s) noexcept {
@@ -135,6 +137,11 @@ class window_step {
   void raise_unheard() noexcept { entry(window_->rank()).step.store(window_->steps + 1, std::memory_order_release); }
   COHORT_ALIGNED void raise_second() noexcept {
     window_->head(window_->rank()).second.store(window_->steps + 1, std::memory_order_release);
+    wake();
+  }
+  /// This rank is done with the next piece: where anybody needs it, it stands in its slot.
+  void raise_piece() noexcept {
+    window_->head(window_->rank()).pieces.store(++window_->pieces, std::memory_order_release);
     wake();
   }
   /// This rank has read what it needs of this step.

@@ -89,6 +89,8 @@ class window_use : public window_step {
   [[nodiscard]] reaching arrived(int k) noexcept { return {*this, raised_by(k), k, reaching::next::raised}; }
   /// Waits until the second half of this step is done on rank k.
   [[nodiscard]] reaching second_of(int k) noexcept { return {*this, second_by(k), k, reaching::next::nothing}; }
+  /// Waits until the next piece of a scan along a chain stands in rank k's slot.
+  [[nodiscard]] reaching piece_of(int k) noexcept { return {*this, piece_by(k), k, reaching::next::nothing}; }
   /// Where rank k has given the operation up, waits for the word on why: nothing that was read of its buffers is to be used.
   [[nodiscard]] reaching stands_by(int k) noexcept { return {*this, given_up_by(k), k, reaching::next::nothing}; }
   /// Waits for another word.
