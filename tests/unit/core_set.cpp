@@ -2,6 +2,7 @@
 // The cores that ranks tell each other of, and what follows from that.
 #include <cohort/detail/core_set.hpp>
 #include <cohort/transport/core_share.hpp>
+#include <cohort/transport/shm/window.hpp>
 
 #include <doctest/doctest.h>
 
@@ -78,15 +79,47 @@ TEST_CASE("more ranks than cores are dealt out to the cores, if all may use the 
     CHECK(s.cores == (i % 2 == 0 ? 2 : 3));
     const int turn = static_cast<int>(i / 2);
     CHECK(s.home == (i % 2 == 0 ? of({2, 6}).at(turn % 2) : of({2, 6, 7}).at(turn % 3)));
+    REQUIRE(s.at_home.size() == all.size());
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      CHECK(s.at_home[r] == (r % 2 == i % 2 && core_share::of(all[r], all).home == s.home));
+    }
   }
   all[2].cores = of({2});  // somebody has bound it
   CHECK(core_share::of(all[0], all).home == -1);
+  CHECK(core_share::of(all[0], all).at_home.empty());
   CHECK(core_share::of(all[2], all).home == -1);
   CHECK(core_share::of(all[1], all).home == 2);
   all[1].cores = all[3].cores = of({});  // the kernel does not say
   CHECK(core_share::of(all[1], all).home == -1);
   const std::vector<host_address> roomy{rank_on("here", of({0, 1})), rank_on("here", of({0, 1}))};
   CHECK_FALSE(core_share::of(roomy[1], roomy).crowded());
+}
+
+TEST_CASE("in a window those are waited for first that take turns with this rank on a core, beginning behind it") {
+  using cohort::transport::shm_window;
+  for (const int size : {2, 3, 5, 8}) {
+    for (int rank = 0; rank < size; ++rank) {
+      for (const int cores : {1, 2, 3}) {
+        std::vector<bool> on_core;
+        for (int r = 0; r < size; ++r) on_core.push_back(r % cores == rank % cores);
+        const shm_window window(rank, size, on_core);
+        std::vector<int> expected;
+        for (const bool here : {true, false}) {
+          for (int k = 1; k < size; ++k) {
+            const int r = (rank + k) % size;
+            if (on_core[static_cast<std::size_t>(r)] == here) expected.push_back(r);
+          }
+        }
+        for (int k = 1; k < size; ++k) CHECK(window.other(k) == expected[static_cast<std::size_t>(k) - 1]);
+        for (int r = 0; r < size; ++r) CHECK(window.on_other_core(r) == !on_core[static_cast<std::size_t>(r)]);
+      }
+      const shm_window window(rank, size, {});
+      for (int k = 1; k < size; ++k) {
+        CHECK(window.other(k) == (rank + k) % size);
+        CHECK_FALSE(window.on_other_core(window.other(k)));
+      }
+    }
+  }
 }
 
 TEST_CASE("ranks meet where they have a core in common, or may have") {

@@ -7,6 +7,7 @@
 #include <cohort/transport/shm/host_address.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -21,7 +22,8 @@ namespace cohort::transport {
 struct core_share {
   int ranks = 0;
   int cores = 1;
-  int home = -1;  ///< a core for this rank, if all of them may use the same; they are dealt out in turn
+  int home = -1;                ///< a core for this rank, if all of them may use the same; they are dealt out in turn
+  std::vector<bool> at_home{};  ///< of each rank, whether that core is for it too; empty where there is none
 
   [[nodiscard]] bool crowded() const noexcept { return ranks > cores; }
 
@@ -29,17 +31,20 @@ struct core_share {
   [[nodiscard]] static core_share of(const host_address& mine, const std::vector<host_address>& all) {
     core_share s;
     detail::core_set cores = mine.cores;
-    int before = 0;
     bool same = true;
-    for (const host_address& a : all) {
+    std::vector<int> turns(all.size(), -1);
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      const host_address& a = all[r];
       if (machine_of(a) != machine_of(mine) || !a.cores.may_meet(mine.cores)) continue;
-      if (&a == &mine) before = s.ranks;
+      turns[r] = s.ranks++;
       same = same && a.cores == mine.cores;
-      ++s.ranks;
       cores.add(a.cores);
     }
     s.cores = std::max(1, cores.count());
-    if (same && cores.count() > 0) s.home = cores.at(before % s.cores);
+    if (!same || cores.count() == 0) return s;
+    const int own = turns[static_cast<std::size_t>(&mine - all.data())] % s.cores;
+    s.home = cores.at(own);
+    for (const int turn : turns) s.at_home.push_back(turn >= 0 && turn % s.cores == own);
     return s;
   }
 };

@@ -47,9 +47,7 @@ class patience {
       if (there()) return true;
     }
     for (int i = 0; i < brief_looks_ / 16; ++i) {
-#if defined(__x86_64__) || defined(__i386__)
-      __builtin_ia32_pause();
-#endif
+      pause();
       if (there()) return true;
     }
     bool came = false;
@@ -70,6 +68,18 @@ class patience {
     const bool came = at_once || briefly(there);
     if (came) first.came(at_once);
     return came;
+  }
+
+  /// Of ranks that share cores: looks for what one that has another core may be about to write. To offer this core instead would
+  /// take longer, and those on it wait for the same by then.
+  template <class There>
+  [[nodiscard]] static bool across_cores(const There& there) noexcept {
+    constexpr int looks = 32;
+    for (int i = 0; i < looks; ++i) {
+      if (there()) return true;
+      pause();
+    }
+    return there();
   }
 
   /// This rank has moved a long message by system calls. The others may be copying such ones too, each for longer than a short
@@ -123,6 +133,12 @@ class patience {
   };
 
  private:
+  static void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+  }
+
   /// Lets others have the core, and learns who they are. Result: when that was over.
   clock::time_point offer_core() noexcept {
     constexpr int waits_on_shared_core = 64;

@@ -172,7 +172,7 @@ COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::tick
   for (int k = 1; k < p; ++k) {
     const int from = step.other(k);
     if (!m.goes(from, step.rank())) continue;
-    if (!now.raised_by(from)) return false;
+    if (!(m.giver < 0 && m.taker < 0 ? now.joined_by(from) : now.raised_by(from))) return false;
     detail::take(m, step, from, 0, m.longest, stride, tiny, false, false);
   }
   // A frame would have read all of it again.

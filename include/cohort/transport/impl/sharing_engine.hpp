@@ -77,10 +77,12 @@ COHORT_DECL void sharing_engine::look_at_cores(const std::vector<host_address>& 
 }
 
 COHORT_DECL void sharing_engine::wait_beside(const std::vector<host_address>& all) {
-  const core_share share = core_share::of(all[static_cast<std::size_t>(rank())], all);
+  core_share share = core_share::of(all[static_cast<std::size_t>(rank())], all);
   // Each look at a socket is a call of the kernel's, so that thousands of them are no way to wait.
   if (neighbours_ || share.crowded()) how_to_wait().among(share.ranks, share.cores);
-  if (share.crowded() && share.cores > 1) how_to_wait().live_on(share.home);
+  if (!share.crowded() || share.cores == 1) return;
+  how_to_wait().live_on(share.home);
+  on_core_ = std::move(share.at_home);
 }
 
 COHORT_DECL void sharing_engine::watch_fellows() {
@@ -93,7 +95,11 @@ COHORT_DECL void sharing_engine::watch_fellows() {
 COHORT_DECL void sharing_engine::place(group& g) const {
   g.crowded = crowded_;
   if (!neighbours_ || g.size() < 2 || !neighbours_->all_share(g.members())) return;
-  g.window = std::make_shared<shm_window>(g.rank(), g.size());
+  std::vector<bool> on_core;
+  for (int r = 0; r < g.size() && !on_core_.empty(); ++r) {
+    on_core.push_back(on_core_[static_cast<std::size_t>(g.world_rank(r))]);
+  }
+  g.window = std::make_shared<shm_window>(g.rank(), g.size(), on_core);
 }
 
 COHORT_DECL void sharing_engine::fall_asleep() noexcept {

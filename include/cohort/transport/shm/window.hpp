@@ -8,13 +8,16 @@
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/first_look.hpp>
 #include <cohort/transport/matching.hpp>
+#include <cohort/transport/paying_look.hpp>
 #include <cohort/transport/shm/flag_wait.hpp>
 #include <cohort/transport/shm/segment.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <span>
 #include <utility>
@@ -62,15 +65,24 @@ class shm_window {
     return ranks <= 2 ? std::size_t{1} << 20 : ranks <= 16 ? std::size_t{512} << 10 : std::size_t{128} << 10;
   }
 
-  shm_window(int rank, int size)
+  /// `on_core`: of each rank, whether it takes turns with this one on a core; empty: that is not known, or no rank does
+  shm_window(int rank, int size, const std::vector<bool>& on_core)
       : rank_(rank),
         size_(size),
         mask_(2 * window_head::ahead(size) - 1),
         slot_bytes_(slot_bytes_for(size)),
         parts_(static_cast<std::size_t>(size)),
         left_(static_cast<std::size_t>(size), 0),
-        agreed_(static_cast<std::size_t>(size), 0) {
+        agreed_(static_cast<std::size_t>(size), 0),
+        on_other_core_(static_cast<std::size_t>(size), false) {
     watched_.reserve(static_cast<std::size_t>(size));
+    if (!on_core.empty()) std::transform(on_core.begin(), on_core.end(), on_other_core_.begin(), std::logical_not<>());
+    for (const bool elsewhere : {false, true}) {
+      for (int k = 1; k < size; ++k) {
+        const int r = (rank + k) % size;
+        if (on_other_core_[static_cast<std::size_t>(r)] == elsewhere) others_.push_back(r);
+      }
+    }
   }
 
   /// Makes this rank's part.
@@ -93,6 +105,11 @@ class shm_window {
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
+  /// The k-th of the other ranks, from 1 on: those that take turns with this one on a core come first, as this one should not
+  /// wait for the rest while it is in their way. Beginning behind this one, so that not all read from one at a time.
+  [[nodiscard]] int other(int k) const noexcept { return others_[static_cast<std::size_t>(k) - 1]; }
+  /// Whether that rank has another core than this one, and this one is taken turns on.
+  [[nodiscard]] bool on_other_core(int r) const noexcept { return on_other_core_[static_cast<std::size_t>(r)]; }
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return slot_bytes_; }
   [[nodiscard]] window_head& head(int r) const noexcept { return *parts_[static_cast<std::size_t>(r)].head; }
   [[nodiscard]] unsigned ahead() const noexcept { return static_cast<unsigned>(mask_ / 2 + 1); }
@@ -121,6 +138,8 @@ class shm_window {
   static constexpr std::int64_t none = -1;
   std::int64_t begun = none;
   bool halfway = false;  ///< and has raised the second half of its step
+  /// Whether ranks on other cores raise what all raise at once while this one looks for it.
+  paying_look across_cores{};
 
   std::uint64_t operations = 0;
   std::uint32_t steps = 0;   ///< of all operations so far
@@ -157,6 +176,8 @@ class shm_window {
   std::vector<sleeper> watched_{};
   std::vector<std::uint32_t> left_;
   std::vector<std::uint64_t> agreed_;
+  std::vector<bool> on_other_core_;
+  std::vector<int> others_{};
   past own_[window_head::kept]{};
   std::array<first_look, static_cast<std::size_t>(last_operation_kind) + 1> when_{};
 };
