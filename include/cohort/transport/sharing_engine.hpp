@@ -71,8 +71,8 @@ class sharing_engine : public engine {
 
  private:
   bool crowded_ = false;
-  std::vector<bool>
-      on_core_{};  ///< of each rank, whether it takes turns with this one on a core; empty where that is not known
+  /// Of each rank, whether it takes turns with this one on a core; empty where that is not known.
+  std::vector<bool> on_core_{};
 };
 
 /// A transport whose ranks may share memory, and which carries a short message where it is asked to, without a request.

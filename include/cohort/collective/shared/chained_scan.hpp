@@ -25,8 +25,8 @@ struct chained_scan_parts {
   std::size_t step;
   std::size_t piece;
   chained_scan_parts(std::size_t capacity, std::size_t element_bytes) noexcept {
-    constexpr std::size_t in_steps = std::size_t{256}
-                                     << 10;  // of the slots of two steps, and what goes there, in a cache
+    // The slots of two steps, and what goes there, stay in a rank's own cache.
+    constexpr std::size_t in_steps = std::size_t{256} << 10;
     constexpr std::size_t in_pieces = std::size_t{8} << 10;
     step = std::max(whole_elements(std::min(capacity, in_steps), element_bytes), element_bytes);
     piece = std::max(whole_elements(in_pieces, element_bytes), element_bytes);
