@@ -8,6 +8,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
@@ -110,14 +111,14 @@ TEST_CASE("in a window those are waited for first that take turns with this rank
             if (on_core[static_cast<std::size_t>(r)] == here) expected.push_back(r);
           }
         }
-        for (int k = 1; k < size; ++k) CHECK(window.other(k) == expected[static_cast<std::size_t>(k) - 1]);
+        CHECK(window.takes_turns());
+        CHECK(std::equal(window.in_turn().begin(), window.in_turn().end(), expected.begin(), expected.end()));
         for (int r = 0; r < size; ++r) CHECK(window.on_other_core(r) == !on_core[static_cast<std::size_t>(r)]);
       }
       const shm_window window(rank, size, {});
-      for (int k = 1; k < size; ++k) {
-        CHECK(window.other(k) == (rank + k) % size);
-        CHECK_FALSE(window.on_other_core(window.other(k)));
-      }
+      CHECK_FALSE(window.takes_turns());
+      CHECK(window.in_turn().empty());
+      for (int r = 0; r < size; ++r) CHECK_FALSE(window.on_other_core(r));
     }
   }
 }

@@ -48,7 +48,7 @@ COHORT_ALIGNED inline bool slices_at_once(cohort::detail::ticket& t, const std::
       mine = step.mine();
     }
     now.raise();
-    if (!now.joined_by_all()) return false;
+    if (!now.joined_in_turn() || !now.raised_by_all()) return false;
     for (int k = 1; k < p; ++k) {
       if (told_buffers(step, step.other(k)).complete(bytes)) return false;  // all begin again, with frames
     }
@@ -98,7 +98,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const 
     }
     now.raise();
     if (root < 0 || root == step.rank()) {
-      if (!(root < 0 ? now.joined_by_all() : now.answered_by_all())) return false;
+      if (!(root < 0 ? now.joined_in_turn() && now.raised_by_all() : now.answered_by_all())) return false;
       const std::byte* at[few_ranks];
       // What this rank has itself it need not read where others do.
       for (int k = 0; k < p; ++k) at[k] = op.prepare == nullptr && k == step.rank() ? in : data(k);
@@ -148,7 +148,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t
   }
   now.gives(longest * ranks);
   now.raise();
-  if (!now.joined_by_all()) return false;
+  if (!now.joined_in_turn() || !now.raised_by_all()) return false;
   try {
     sources.set([&](int k) { return k == r && own != nullptr ? own : memory(k) + before; });
     if (result != nullptr) {

@@ -169,10 +169,11 @@ COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::tick
   }
   now.raise();
   m.copy_own(step.rank(), 0, m.longest);
+  if (m.giver < 0 && m.taker < 0 && !now.joined_in_turn()) return false;
   for (int k = 1; k < p; ++k) {
     const int from = step.other(k);
     if (!m.goes(from, step.rank())) continue;
-    if (!(m.giver < 0 && m.taker < 0 ? now.joined_by(from) : now.raised_by(from))) return false;
+    if (!now.raised_by(from)) return false;
     detail::take(m, step, from, 0, m.longest, stride, tiny, false, false);
   }
   // A frame would have read all of it again.

@@ -44,10 +44,11 @@ COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::tick
     std::byte* const to = m.out + (m.out_by_rank ? mine : 0);
     if (to != m.in + from_there) copy_short(to, m.in + from_there, m.block);
   }
+  if (m.giver < 0 && m.taker < 0 && !now.joined_in_turn()) return false;
   for (int k = 1; k < p; ++k) {
     const int from = step.other(k);
     if (!m.gives(from)) continue;
-    if (!(m.giver < 0 && m.taker < 0 ? now.joined_by(from) : now.answered_by(from))) return false;
+    if (!(m.giver < 0 && m.taker < 0 ? now.raised_by(from) : now.answered_by(from))) return false;
     copy_short(m.out + (m.out_by_rank ? m.block * static_cast<std::size_t>(from) : 0),
                step.short_data(from) + from_there, m.block);
   }

@@ -12,12 +12,10 @@
 #include <cohort/transport/shm/flag_wait.hpp>
 #include <cohort/transport/shm/segment.hpp>
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <new>
 #include <span>
 #include <utility>
@@ -74,13 +72,13 @@ class shm_window {
         parts_(static_cast<std::size_t>(size)),
         left_(static_cast<std::size_t>(size), 0),
         agreed_(static_cast<std::size_t>(size), 0),
-        on_other_core_(static_cast<std::size_t>(size), false) {
+        on_core_(on_core),
+        takes_turns_(!on_core.empty()) {
     watched_.reserve(static_cast<std::size_t>(size));
-    if (!on_core.empty()) std::transform(on_core.begin(), on_core.end(), on_other_core_.begin(), std::logical_not<>());
-    for (const bool elsewhere : {false, true}) {
-      for (int k = 1; k < size; ++k) {
+    for (const bool here : {true, false}) {
+      for (int k = 1; k < size && takes_turns(); ++k) {
         const int r = (rank + k) % size;
-        if (on_other_core_[static_cast<std::size_t>(r)] == elsewhere) others_.push_back(r);
+        if (on_core_[static_cast<std::size_t>(r)] == here) in_turn_.push_back(r);
       }
     }
   }
@@ -105,11 +103,14 @@ class shm_window {
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
-  /// The k-th of the other ranks, from 1 on: those that take turns with this one on a core come first, as this one should not
-  /// wait for the rest while it is in their way. Beginning behind this one, so that not all read from one at a time.
-  [[nodiscard]] int other(int k) const noexcept { return others_[static_cast<std::size_t>(k) - 1]; }
-  /// Whether that rank has another core than this one, and this one is taken turns on.
-  [[nodiscard]] bool on_other_core(int r) const noexcept { return on_other_core_[static_cast<std::size_t>(r)]; }
+  /// Whether ranks take turns on cores, and which on which is known. Then the other ranks, those first that take turns with this one,
+  /// as it should not wait for the rest while it is in their way.
+  [[nodiscard]] bool takes_turns() const noexcept { return takes_turns_; }
+  [[nodiscard]] std::span<const int> in_turn() const noexcept { return in_turn_; }
+  /// Whether that rank has another core than this one.
+  [[nodiscard]] bool on_other_core(int r) const noexcept {
+    return takes_turns() && !on_core_[static_cast<std::size_t>(r)];
+  }
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return slot_bytes_; }
   [[nodiscard]] window_head& head(int r) const noexcept { return *parts_[static_cast<std::size_t>(r)].head; }
   [[nodiscard]] unsigned ahead() const noexcept { return static_cast<unsigned>(mask_ / 2 + 1); }
@@ -176,8 +177,9 @@ class shm_window {
   std::vector<sleeper> watched_{};
   std::vector<std::uint32_t> left_;
   std::vector<std::uint64_t> agreed_;
-  std::vector<bool> on_other_core_;
-  std::vector<int> others_{};
+  std::vector<bool> on_core_;
+  std::vector<int> in_turn_{};
+  bool takes_turns_;  // looked at by each short operation
   past own_[window_head::kept]{};
   std::array<first_look, static_cast<std::size_t>(last_operation_kind) + 1> when_{};
 };

@@ -29,7 +29,11 @@ class window_step {
 
   [[nodiscard]] int rank() const noexcept { return window_->rank(); }
   [[nodiscard]] int size() const noexcept { return window_->size(); }
-  [[nodiscard]] int other(int k) const noexcept { return window_->other(k); }
+  /// The k-th of the other ranks, beginning behind this one, so that not all read from one at a time.
+  [[nodiscard]] int other(int k) const noexcept {
+    const int r = window_->rank() + k;
+    return r < window_->size() ? r : r - window_->size();
+  }
   [[nodiscard]] std::size_t capacity() const noexcept { return window_->slot_bytes(); }
   [[nodiscard]] std::byte* slot(int k) const noexcept { return window_->slot(k, window_->steps); }
   [[nodiscard]] std::byte* mine() const noexcept { return slot(window_->rank()); }
