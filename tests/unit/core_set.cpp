@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The cores that ranks tell each other of, and what follows from that.
 #include <cohort/detail/core_set.hpp>
+#include <cohort/detail/hand_back.hpp>
 #include <cohort/transport/core_share.hpp>
 #include <cohort/transport/shm/window.hpp>
 
@@ -120,6 +121,21 @@ TEST_CASE("in a window those are waited for first that take turns with this rank
       CHECK(window.in_turn().empty());
       for (int r = 0; r < size; ++r) CHECK_FALSE(window.on_other_core(r));
     }
+  }
+}
+
+TEST_CASE("what several read is handed on between two cores that ranks take turns on, unless many read of each other") {
+  using cohort::detail::readers;
+  using cohort::transport::shm_window;
+  for (const int size : {2, 3, 4, 5, 8}) {
+    const std::vector<bool> on_core(static_cast<std::size_t>(size), true);
+    for (const int cores : {0, 1, 2, 3}) {
+      const shm_window window(0, size, on_core, cores);
+      CHECK(window.readers_of_all(true) == (cores == 2 ? readers::on_two_cores : readers::many));
+      CHECK(window.readers_of_all(false) == (cores == 2 && size <= 4 ? readers::on_two_cores : readers::many));
+    }
+    const shm_window window(0, size, {}, 2);
+    CHECK(window.readers_of_all(true) == readers::many);
   }
 }
 

@@ -73,6 +73,7 @@ class sharing_engine : public engine {
   bool crowded_ = false;
   /// Of each rank, whether it takes turns with this one on a core; empty where that is not known.
   std::vector<bool> on_core_{};
+  int cores_ = 0;  ///< on which they do; 0 where that is not known
 };
 
 /// A transport whose ranks may share memory, and which carries a short message where it is asked to, without a request.

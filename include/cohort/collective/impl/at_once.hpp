@@ -55,16 +55,19 @@ COHORT_ALIGNED inline bool slices_at_once(cohort::detail::ticket& t, const std::
     operands sources(p);
     sources.set([&](int k) { return (k == r ? mine : step.slot(k)) + own; });
     sources.fold(op, p, step.mine() + own, cut.size(r));
-    const bool alone = slices_are_handed_back(op, p, -1);
-    if (alone) std::memcpy(out + own, step.mine() + own, cut.size(r));
+    using cohort::detail::readers;
+    // Short slices of several are read by all of them at the same time: to hand them on takes longer.
+    const readers who = p == 2 ? readers_of_slices(op, step.window(), -1) : readers::many;
+    const bool own_first = who != readers::many;
+    if (own_first) std::memcpy(out + own, step.mine() + own, cut.size(r));
     now.raise_second();
-    if (!alone) std::memcpy(out + own, step.mine() + own, cut.size(r));
+    if (!own_first) std::memcpy(out + own, step.mine() + own, cut.size(r));
     step.hand_back_all(own, cut.size(r));
     for (int k = 1; k < p; ++k) {
       const int from = step.other(k);
       if (!now.second_by(from)) return false;
       std::memcpy(out + cut.begin(from), step.slot(from) + cut.begin(from), cut.size(from));
-      if (alone) step.hand_back(from, cut.begin(from), cut.size(from));
+      cohort::detail::leave(step.slot(from) + cut.begin(from), cut.size(from), who);
     }
     conclude(op, out, count, p);
   } catch (...) {

@@ -58,19 +58,19 @@ task<> scan_along_chain(Use& use, const std::byte* in, std::byte* out, std::size
       std::byte* const mine = use.mine() + (at - from);
       if (r == 0) {
         std::memcpy(mine, in + at, here);
-        if (!exclusive && in != out) copy_out(mine, result, 0, at, here, streaming, false);
+        if (!exclusive && in != out) copy_out(mine, result, 0, at, here, streaming);
       } else {
         co_await use.piece_of(r - 1);
         std::byte* const before = use.slot(r - 1) + (at - from);
         both.set([&](int k) { return k == 0 ? before : in + at; });
         if (!last) both.fold(op, 2, mine, here);
         if (exclusive) {
-          copy_out(before, result, 0, at, here, streaming, false);
+          copy_out(before, result, 0, at, here, streaming);
         } else if (last) {
           both.fold_out(op, 2, result, 0, at, here, streaming);
         } else {
           // Before the next rank reads it, which writes there when it has.
-          copy_out(mine, result, 0, at, here, streaming, false);
+          copy_out(mine, result, 0, at, here, streaming);
         }
         use.hand_back(r - 1, at - from, here);
       }

@@ -66,18 +66,18 @@ inline void copy_in(const layout& vector, int block, std::size_t from, std::size
   });
 }
 
-/// The reverse. Those that this rank is the only one to read are handed back to their writer.
+/// The reverse. `who` reads the same.
 inline void copy_out(std::byte* from, const layout& vector, int block, std::size_t to, std::size_t bytes,
-                     bool streaming, bool alone) {
+                     bool streaming, cohort::detail::readers who = cohort::detail::readers::many) {
   vector.each_piece_within(block, to, bytes, [&](std::byte* data, std::size_t n) {
     while (n > 0) {
-      const std::size_t part = alone ? std::min(n, cohort::detail::read_block()) : n;
+      const std::size_t part = std::min(n, cohort::detail::read_block(who));
       if (streaming) {
         cohort::detail::stream_copy(data, from, part);
       } else {
         std::memcpy(data, from, part);
       }
-      if (alone) cohort::detail::hand_back(from, part);
+      cohort::detail::leave(from, part, who);
       from += part;
       data += part;
       n -= part;

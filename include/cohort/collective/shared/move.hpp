@@ -46,6 +46,10 @@ struct window_move {
   }
   /// Whether of what a rank gives nobody reads what another one does.
   [[nodiscard]] bool read_by_one(int ranks) const noexcept { return in_by_rank || taker >= 0 || ranks == 2; }
+  /// Who reads what a rank gives in its slot.
+  [[nodiscard]] cohort::detail::readers read_by(const transport::shm_window& window) const noexcept {
+    return read_by_one(window.size()) ? cohort::detail::readers::one : window.readers_of_all(giver >= 0);
+  }
   /// Whether what one rank gives to all is short enough to stand beside the word that raises it.
   [[nodiscard]] bool tiny(int ranks) const noexcept {
     return sizes_are_known && longest <= transport::shm_window::inline_bytes &&
@@ -107,11 +111,10 @@ inline void give(const window_move& m, const transport::window_step& use, std::s
   return m.in_by_rank ? static_cast<std::size_t>(use.rank()) * stride : 0;
 }
 
-/// `alone`: nobody else reads it, and this is the last time that this rank does.
 inline void take(const window_move& m, const transport::window_step& use, int from, std::size_t at, std::size_t bytes,
-                 std::size_t stride, bool tiny, bool streaming, bool alone) {
+                 std::size_t stride, bool tiny, bool streaming, cohort::detail::readers who) {
   std::byte* const part = tiny ? use.short_data(from) : use.slot(from);
-  copy_out(part + place_of(m, use, stride), m.out, m.out_by_rank ? from : 0, at, bytes, streaming, alone);
+  copy_out(part + place_of(m, use, stride), m.out, m.out_by_rank ? from : 0, at, bytes, streaming, who);
 }
 
 /// How many bytes this rank gives to each other, and the most of them, for all to read.
@@ -170,14 +173,17 @@ COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::tick
   now.raise();
   m.copy_own(step.rank(), 0, m.longest);
   if (m.giver < 0 && m.taker < 0 && !now.joined_in_turn()) return false;
+  using cohort::detail::readers;
+  const readers all = tiny ? readers::many : m.read_by(step.window());
+  // A frame reads all of it again: what this rank alone reads is there until the end.
+  const readers until_then = all == readers::one ? readers::many : all;
   for (int k = 1; k < p; ++k) {
     const int from = step.other(k);
     if (!m.goes(from, step.rank())) continue;
     if (!now.raised_by(from)) return false;
-    detail::take(m, step, from, 0, m.longest, stride, tiny, false, false);
+    detail::take(m, step, from, 0, m.longest, stride, tiny, false, until_then);
   }
-  // A frame would have read all of it again.
-  for (int k = 1; k < p && !tiny && m.read_by_one(p); ++k) {
+  for (int k = 1; k < p && all == readers::one; ++k) {
     if (m.goes(step.other(k), step.rank())) step.hand_back(step.other(k), detail::place_of(m, step, stride), m.longest);
   }
   now.end();
@@ -256,6 +262,7 @@ task<bool> move_in_window(Channel ch, window_move m, timed_passage* way = nullpt
   const bool tiny = m.tiny(p);
   const std::size_t chunk = m.chunk(p, use.capacity());
   const bool streaming = exceeds_caches(m.bytes_on_host(p));
+  const cohort::detail::readers all = tiny ? cohort::detail::readers::many : m.read_by(use.window());
   for (std::size_t at = 0; at == 0 || at < m.longest; at += chunk) {
     const std::size_t here = std::min(chunk, m.longest - at);
     const std::size_t stride = tiny ? here : (here + 63) / 64 * 64;
@@ -269,7 +276,7 @@ task<bool> move_in_window(Channel ch, window_move m, timed_passage* way = nullpt
       const int from = use.other(k);
       if (!m.goes(from, use.rank())) continue;
       co_await use.arrived(from);
-      detail::take(m, use, from, at, here, stride, tiny, streaming, !tiny && m.read_by_one(p));
+      detail::take(m, use, from, at, here, stride, tiny, streaming, all);
     }
     use.end_step();
   }

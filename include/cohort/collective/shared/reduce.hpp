@@ -12,7 +12,7 @@ namespace cohort::collective {
 
 /// Vectors up to this size are combined whole by every rank: cheaper than waiting once more for slices.
 [[nodiscard]] constexpr std::size_t whole_vector_bytes(int ranks) noexcept {
-  return ranks <= 2 ? std::size_t{8} << 10 : std::size_t{16} << 10;
+  return ranks <= 2 ? std::size_t{8} << 10 : std::size_t{12} << 10;
 }
 
 /// Whether one of two ranks takes the result. Then it combines all of it where it goes: slices would cross between the
@@ -25,10 +25,13 @@ inline constexpr std::size_t whole_for_one_bytes = std::size_t{64} << 10;
   return bytes < long_rooted_bytes ? whole_for_one_bytes : long_rooted_chunk;
 }
 
-/// Whether only one rank reads a slice that another one has combined: then it hands it back. That other one must have what it
-/// needs of it before. Not where a frame, going on, prepares the operand in its place again.
-[[nodiscard]] inline bool slices_are_handed_back(const cohort::detail::reducer& op, int ranks, int root) noexcept {
-  return (ranks == 2 || root >= 0) && op.prepare == nullptr && cohort::detail::lines_are_handed_back();
+/// Who reads a slice that another rank has combined. Who leaves its lines modified must not find them read by that one later: it has
+/// what it needs of them before. Not where a frame, going on, prepares the operand in its place again.
+[[nodiscard]] inline cohort::detail::readers readers_of_slices(const cohort::detail::reducer& op,
+                                                               const transport::shm_window& window, int root) noexcept {
+  using cohort::detail::readers;
+  if (op.prepare != nullptr || !cohort::detail::lines_are_handed_back()) return readers::many;
+  return window.size() == 2 || root >= 0 ? readers::one : window.readers_of_all(false);
 }
 
 /// Whether what a rank says of its buffers may save the copies: they are long enough, and so are their elements not.
@@ -271,12 +274,13 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
     co_return reduced::combined;
   }
 
-  const bool alone = slices_are_handed_back(op, p, root);
+  const cohort::detail::readers who = readers_of_slices(op, use.window(), root);
+  const bool own_first = who != cohort::detail::readers::many;
   for (std::size_t at = 0; at < bytes; at += chunk) {
     const std::size_t here = std::min(chunk, bytes - at);
     const slices cut(here, p, op.element_bytes);
     const std::size_t own = cut.begin(r);
-    const auto take_own = [&] { copy_out(use.mine() + own, dest, 0, at + own, cut.size(r), streaming, false); };
+    const auto take_own = [&] { copy_out(use.mine() + own, dest, 0, at + own, cut.size(r), streaming); };
     if (!given) {
       for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
       detail::give_but_own(use, source, at, here, op);
@@ -291,16 +295,16 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
         op.fold_many(op.op, use.mine() + done, sources.data(), p, n / op.element_bytes, false);
         done += n;
       });
-      if (takes && alone) take_own();
+      if (takes && own_first) take_own();
       use.raise_second();
       use.hand_back_all(own, cut.size(r));
     }
     if (takes) {
-      if (!alone) take_own();
+      if (!own_first) take_own();
       for (int k = 1; k < p; ++k) {
         const int from = use.other(k);
         co_await use.second_of(from);
-        copy_out(use.slot(from) + cut.begin(from), dest, 0, at + cut.begin(from), cut.size(from), streaming, alone);
+        copy_out(use.slot(from) + cut.begin(from), dest, 0, at + cut.begin(from), cut.size(from), streaming, who);
       }
     }
     use.end_step();

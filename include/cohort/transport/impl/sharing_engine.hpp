@@ -83,6 +83,7 @@ COHORT_DECL void sharing_engine::wait_beside(const std::vector<host_address>& al
   if (!share.crowded() || share.cores == 1) return;
   how_to_wait().live_on(share.home);
   on_core_ = std::move(share.at_home);
+  cores_ = share.cores;
 }
 
 COHORT_DECL void sharing_engine::watch_fellows() {
@@ -99,7 +100,7 @@ COHORT_DECL void sharing_engine::place(group& g) const {
   for (int r = 0; r < g.size() && !on_core_.empty(); ++r) {
     on_core.push_back(on_core_[static_cast<std::size_t>(g.world_rank(r))]);
   }
-  g.window = std::make_shared<shm_window>(g.rank(), g.size(), on_core);
+  g.window = std::make_shared<shm_window>(g.rank(), g.size(), on_core, cores_);
 }
 
 COHORT_DECL void sharing_engine::fall_asleep() noexcept {

@@ -155,7 +155,7 @@ class ring {
       while (filled < p.bytes) {
         const std::size_t part = std::min(p.bytes - filled, in_a_row());
         if (part == 0) break;
-        const std::size_t block = std::min(part, detail::read_block());
+        const std::size_t block = std::min(part, detail::read_block(detail::readers::one));
         copy(read_, p.data + filled, block);
         done_with(block);
         filled += block;

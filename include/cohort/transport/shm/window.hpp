@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cohort/collective/operation_kind.hpp>
+#include <cohort/detail/hand_back.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/first_look.hpp>
 #include <cohort/transport/matching.hpp>
@@ -64,7 +65,8 @@ class shm_window {
   }
 
   /// `on_core`: of each rank, whether it takes turns with this one on a core; empty: that is not known, or no rank does
-  shm_window(int rank, int size, const std::vector<bool>& on_core)
+  /// `cores`: how many the ranks take turns on
+  shm_window(int rank, int size, const std::vector<bool>& on_core, int cores = 0)
       : rank_(rank),
         size_(size),
         mask_(2 * window_head::ahead(size) - 1),
@@ -73,7 +75,8 @@ class shm_window {
         left_(static_cast<std::size_t>(size), 0),
         agreed_(static_cast<std::size_t>(size), 0),
         on_core_(on_core),
-        takes_turns_(!on_core.empty()) {
+        takes_turns_(!on_core.empty()),
+        on_two_cores_(takes_turns_ && cores == 2) {
     watched_.reserve(static_cast<std::size_t>(size));
     for (const bool here : {true, false}) {
       for (int k = 1; k < size && takes_turns(); ++k) {
@@ -110,6 +113,12 @@ class shm_window {
   /// Whether that rank has another core than this one.
   [[nodiscard]] bool on_other_core(int r) const noexcept {
     return takes_turns() && !on_core_[static_cast<std::size_t>(r)];
+  }
+  /// Who reads what all others do. Not `on_two_cores` where its lines would go to and fro between these more often than it saves:
+  /// if more ranks than two on a core read of each other.
+  [[nodiscard]] detail::readers readers_of_all(bool given_by_one) const noexcept {
+    const bool few = given_by_one || size_ <= 4;
+    return on_two_cores_ && few ? detail::readers::on_two_cores : detail::readers::many;
   }
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return slot_bytes_; }
   [[nodiscard]] window_head& head(int r) const noexcept { return *parts_[static_cast<std::size_t>(r)].head; }
@@ -180,6 +189,7 @@ class shm_window {
   std::vector<bool> on_core_;
   std::vector<int> in_turn_{};
   bool takes_turns_;  // looked at by each short operation
+  bool on_two_cores_;
   past own_[window_head::kept]{};
   std::array<first_look, static_cast<std::size_t>(last_operation_kind) + 1> when_{};
 };
