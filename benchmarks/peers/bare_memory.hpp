@@ -103,8 +103,7 @@ class over_memory {
         all_.raise();
       } else {
         all_.wait_for(root);
-        std::memcpy(inout + at, all_.slot(root), here * sizeof(T));
-        have_read(as<T>(all_.slot(root)), here);
+        take(inout + at, as<T>(all_.slot(root)), here, true);
       }
       all_.end();
     });
@@ -159,10 +158,7 @@ class over_memory {
       std::memcpy(place(rank()), in + at, here * sizeof(T));
       all_.raise();
       std::memcpy(out + static_cast<std::size_t>(rank()) * block + at, in + at, here * sizeof(T));
-      all_.wait_for_all([&](int k) {
-        std::memcpy(out + static_cast<std::size_t>(k) * block + at, place(k), here * sizeof(T));
-        have_read(place(k), here);
-      });
+      all_.wait_for_all([&](int k) { take(out + static_cast<std::size_t>(k) * block + at, place(k), here, false); });
     });
   }
   template <class T, class Op>
@@ -274,6 +270,22 @@ class over_memory {
     cohort::detail::hand_back(reinterpret_cast<std::byte*>(data), n * sizeof(T));
   }
 
+  /// Copies what all others read. Where these are on two processors, each leaves it modified, unless many give.
+  template <class T>
+  void take(T* to, T* from, std::size_t n, bool given_by_one) const {
+    const std::size_t bytes = n * sizeof(T);
+    if (size() == 2 || !on_two_ || !(given_by_one || size() <= 4) || bytes <= steps::tiny_bytes) {
+      std::memcpy(to, from, bytes);
+      return have_read(from, n);
+    }
+    for (std::size_t at = 0; at < bytes; at += page) {
+      const std::size_t here = std::min(page, bytes - at);
+      std::byte* const part = reinterpret_cast<std::byte*>(from) + at;
+      std::memcpy(reinterpret_cast<std::byte*>(to) + at, part, here);
+      cohort::detail::hand_on(part, here);
+    }
+  }
+
   /// calls(at, elements) until n are done, `blocks` at a time of which fit into a slot.
   template <class T, class Call>
   void each_chunk(std::size_t n, int blocks, const Call& call) {
@@ -368,6 +380,7 @@ class over_memory {
 
   std::string name_;
   steps all_, pair_;
+  bool on_two_ = ::sysconf(_SC_NPROCESSORS_ONLN) == 2;
   int promotions_ = 0;
   std::vector<std::weak_ptr<promoted>> promoted_{};
 };
