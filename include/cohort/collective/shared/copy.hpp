@@ -66,7 +66,7 @@ inline void copy_in(const layout& vector, int block, std::size_t from, std::size
   });
 }
 
-/// The reverse. `who` reads the same.
+/// The reverse. `who`: who reads those bytes, this rank among them.
 inline void copy_out(std::byte* from, const layout& vector, int block, std::size_t to, std::size_t bytes,
                      bool streaming, cohort::detail::readers who = cohort::detail::readers::many) {
   vector.each_piece_within(block, to, bytes, [&](std::byte* data, std::size_t n) {
