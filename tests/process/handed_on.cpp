@@ -49,7 +49,7 @@ bool is_what_was_given(std::span<const unsigned char> found, unsigned call, int 
   return true;
 }
 
-/// Bytes anywhere, of a length anywhere between a few and `most`.
+/// Bytes that begin anywhere in a line.
 class bytes_somewhere {
  public:
   bytes_somewhere(std::mt19937& any, std::size_t bytes) : memory_(bytes + 64), at_(any() % 64), bytes_(bytes) {}
@@ -60,6 +60,7 @@ class bytes_somewhere {
   std::size_t at_;
   std::size_t bytes_;
 };
+/// Between one and `most`, the short as often as the long.
 std::size_t any_length(std::mt19937& any, std::size_t most) {
   const std::size_t below = std::size_t{128} << (any() % 14);
   return 1 + any() % std::min(most, below);
@@ -74,6 +75,7 @@ task<int> calls(communicator<cpu> world) {
   for (unsigned call = 0; call < 500; ++call) {
     const auto kind = same() % 4;
     const int chosen = static_cast<int>(same() % ranks);
+    // Late now and then, so that each comes first and last.
     if (own() % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 2000));
     std::string what = "call " + std::to_string(call) + ": ";
     if (kind < 2) {

@@ -46,8 +46,9 @@ struct window_move {
   }
   /// Whether of what a rank gives nobody reads what another one does.
   [[nodiscard]] bool read_by_one(int ranks) const noexcept { return in_by_rank || taker >= 0 || ranks == 2; }
-  /// Who reads what a rank gives in its slot.
+  /// Who reads what a rank gives in its slot; what stands beside the words is left as it is read.
   [[nodiscard]] cohort::detail::readers read_by(const transport::shm_window& window) const noexcept {
+    if (tiny(window.size())) return cohort::detail::readers::many;
     return read_by_one(window.size()) ? cohort::detail::readers::one : window.readers_of_all(giver >= 0);
   }
   /// Whether what one rank gives to all is short enough to stand beside the word that raises it.
@@ -174,16 +175,16 @@ COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::tick
   m.copy_own(step.rank(), 0, m.longest);
   if (m.giver < 0 && m.taker < 0 && !now.joined_in_turn()) return false;
   using cohort::detail::readers;
-  const readers all = tiny ? readers::many : m.read_by(step.window());
+  const readers who = m.read_by(step.window());
   // A frame reads all of it again: what this rank alone reads is there until the end.
-  const readers until_then = all == readers::one ? readers::many : all;
+  const readers until_then = who == readers::one ? readers::many : who;
   for (int k = 1; k < p; ++k) {
     const int from = step.other(k);
     if (!m.goes(from, step.rank())) continue;
     if (!now.raised_by(from)) return false;
     detail::take(m, step, from, 0, m.longest, stride, tiny, false, until_then);
   }
-  for (int k = 1; k < p && all == readers::one; ++k) {
+  for (int k = 1; k < p && who == readers::one; ++k) {
     if (m.goes(step.other(k), step.rank())) step.hand_back(step.other(k), detail::place_of(m, step, stride), m.longest);
   }
   now.end();
@@ -262,7 +263,7 @@ task<bool> move_in_window(Channel ch, window_move m, timed_passage* way = nullpt
   const bool tiny = m.tiny(p);
   const std::size_t chunk = m.chunk(p, use.capacity());
   const bool streaming = exceeds_caches(m.bytes_on_host(p));
-  const cohort::detail::readers all = tiny ? cohort::detail::readers::many : m.read_by(use.window());
+  const cohort::detail::readers who = m.read_by(use.window());
   for (std::size_t at = 0; at == 0 || at < m.longest; at += chunk) {
     const std::size_t here = std::min(chunk, m.longest - at);
     const std::size_t stride = tiny ? here : (here + 63) / 64 * 64;
@@ -276,7 +277,7 @@ task<bool> move_in_window(Channel ch, window_move m, timed_passage* way = nullpt
       const int from = use.other(k);
       if (!m.goes(from, use.rank())) continue;
       co_await use.arrived(from);
-      detail::take(m, use, from, at, here, stride, tiny, streaming, all);
+      detail::take(m, use, from, at, here, stride, tiny, streaming, who);
     }
     use.end_step();
   }
