@@ -4,6 +4,7 @@
 
 #include <cohort/detail/host_name.hpp>
 #include <cohort/mpi/endpoint.hpp>
+#include <cohort/mpi/finished_by_mpi.hpp>
 #include <cohort/mpi/library.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/version.hpp>
@@ -183,9 +184,7 @@ COHORT_DECL bool mpi_endpoint::settle_outgoing() {
   for (outgoing& o : outgoing_) {
     unsigned& held_up = held_up_[static_cast<std::size_t>(o.peer)];
     if (held_up == settling_ || (o.sent == MPI_REQUEST_NULL && o.buffer.data() == nullptr)) continue;
-    int done = 0;
-    detail::check_mpi(MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done == 0) {
+    if (!detail::finished_by_mpi(o.sent)) {
       held_up = settling_;
       continue;
     }

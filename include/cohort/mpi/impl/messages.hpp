@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cohort/mpi/endpoint.hpp>
+#include <cohort/mpi/finished_by_mpi.hpp>
 #include <cohort/transport/places.hpp>
 
 #include <sched.h>
@@ -68,9 +69,7 @@ COHORT_DECL void mpi_endpoint::post(int peer, const mpi_packet& p, const piece* 
 
 /// MPI has been given a packet: if it has not sent it yet, or not all that are waited for together, that is waited for.
 COHORT_DECL void mpi_endpoint::keep_outgoing(outgoing o, request* owner, bool last_of_many) {
-  int done = 0;
-  detail::check_mpi(MPI_Test(&o.sent, &done, MPI_STATUS_IGNORE), "MPI_Test");
-  if (done != 0 && !last_of_many) {
+  if (detail::finished_by_mpi(o.sent) && !last_of_many) {
     scratch().give_back(std::move(o.buffer));
     if (owner != nullptr) complete(*owner);
     return;
