@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Messages of some KiB over sockets that take only part of them at a time, as full ones do: they are read to their place while
-// they arrive, whichever they are, and what comes behind them too. And long ones that nobody has asked for yet.
+// they arrive, whichever they are, and what comes behind them too. And long ones, that nobody has asked for yet or that are combined
+// while they arrive.
 #include "../support/all_end_well.hpp"
 #include "../support/processes.hpp"
 
@@ -233,6 +234,53 @@ task<int> unasked(communicator<cpu> world) {
   co_return parts_were_taken();
 }
 
+/// Three words, which no chunk of a power of two is a multiple of.
+struct triple {
+  std::uint32_t x, y, z;
+  friend bool operator==(const triple&, const triple&) = default;
+};
+struct add_triples {
+  static constexpr bool commutative = true;
+  triple operator()(const triple& a, const triple& b) const { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
+};
+triple triple_of(int from, int round, std::size_t i) {
+  return {number(from, round, i), number(from, round, 3 * i), ~number(from, round, i)};
+}
+bool are_sums(const std::vector<triple>& w, std::size_t count, int round, std::size_t first = 0) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (w[i] != add_triples{}(triple_of(0, round, first + i), triple_of(1, round, first + i))) return false;
+  }
+  return true;
+}
+
+/// What is longer than a quarter of a MiB is combined while it arrives: in several places in turn where both ranks send, in one where
+/// one of them does.
+task<int> combined(communicator<cpu> world) {
+  const int me = world.rank();
+  std::vector<triple> given;
+  std::vector<triple> got;
+  for (int k = 0; k < 300; ++k) {
+    takes_parts = k % 3 != 0;
+    const std::size_t n = 22000 + static_cast<std::size_t>(k) * 7919 % 66000;  // 258 KiB to 1 MiB
+    const std::size_t half = n / 2;
+    given.resize(2 * half);
+    for (std::size_t i = 0; i < given.size(); ++i) given[i] = triple_of(me, k, i);
+    got.assign(given.size(), {});
+    if (k % 10 == 7 && me == k / 10 % 2) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    co_await world.all_reduce(given, got, add_triples{});
+    if (!are_sums(got, got.size(), k)) co_return 1;
+    got.assign(half, {});
+    co_await world.reduce_scatter(given, got, add_triples{});
+    if (!are_sums(got, half, k, static_cast<std::size_t>(me) * half)) co_return 2;
+    got.assign(given.size(), {});
+    co_await world.reduce(given, got, add_triples{}, root{k % 2});
+    if (me == k % 2 && !are_sums(got, got.size(), k)) co_return 3;
+    co_await world.all_reduce(given, add_triples{});
+    if (!are_sums(given, given.size(), k)) co_return 4;
+  }
+  co_return parts_were_taken();
+}
+
 void over_sockets(int ranks, task<int> (*rank_main)(communicator<cpu>)) {
   harness::rank_options options;
   options.environment = {{"COHORT_SHM", "0"}};
@@ -249,3 +297,5 @@ TEST_CASE("partial sends: collectives of two ranks") { over_sockets(2, blocks); 
 TEST_CASE("partial sends: long blocks that nobody has asked for yet") {
   for (const int ranks : {2, 4, 6}) over_sockets(ranks, unasked);
 }
+
+TEST_CASE("partial sends: long vectors that are combined while they arrive") { over_sockets(2, combined); }

@@ -92,8 +92,11 @@ class round_plan {
     const bool sends_alone =
         std::all_of(transfers_.begin(), transfers_.end(), [](const transfer& t) { return t.what == kind::send; });
     if (!sends_alone && !copies_may_wait()) make_copies();
+    sends_ = false;
     for (transfer& t : transfers_) {
-      if (t.what == kind::send) add_pieces(t);
+      if (t.what != kind::send) continue;
+      add_pieces(t);
+      sends_ = true;
     }
     const std::size_t gone = send_short(ch);
     std::size_t to_combine = 0;
@@ -102,7 +105,7 @@ class round_plan {
       if (t.what != kind::receive_reduce) continue;
       t.streams = tells_of_pieces<typename Channel::transport_type> && t.bytes > longest_staged && stands_alone(t);
       if (t.streams) ++streaming;
-      to_combine += t.streams ? chunk_bytes() : aligned(t.bytes);
+      to_combine += t.streams ? room_to_stream(t) : aligned(t.bytes);
     }
     if (to_combine > staging_.capacity()) {
       staging_ = cohort::detail::borrowed_buffer{};
@@ -119,7 +122,7 @@ class round_plan {
       t.staged = staged;
       if (t.streams) cut_into_chunks(t);
       else if (t.bytes > 0) pieces_.push_back({staging_.data() + staged, t.bytes});
-      staged += t.streams ? chunk_bytes() : aligned(t.bytes);
+      staged += t.streams ? room_to_stream(t) : aligned(t.bytes);
       t.pieces = pieces_.size() - t.first_piece;
     }
     arriving_.reserve(streaming);  // requests point into it
@@ -253,6 +256,12 @@ class round_plan {
     constexpr std::size_t about = std::size_t{128} << 10;
     return std::max<std::size_t>(1, about / op_->element_bytes) * op_->element_bytes;
   }
+  /// For a message that is combined while it arrives. What others send while this rank sends has come when it begins to read, and
+  /// is read by one call as far as there is room; where it only receives, one chunk after the other stays in the caches.
+  [[nodiscard]] std::size_t room_to_stream(const transfer& t) const noexcept {
+    constexpr std::size_t most_places = 4;
+    return std::min(sends_ ? most_places : 1, t.bytes / chunk_bytes()) * chunk_bytes();
+  }
 
   static constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
   void add(int peer, region r, kind what, side s) {
@@ -315,14 +324,17 @@ class round_plan {
     }
     return alone;
   }
-  /// Every chunk arrives in the same place, and is combined before the next one comes.
+  /// Chunks arrive in a few places in turn, and each is combined before another one comes to its place.
   void cut_into_chunks(transfer& t) {
     t.first_target = targets_.size();
+    const std::size_t places = room_to_stream(t) / chunk_bytes();
+    std::size_t place = 0;
     each_run(t, [&](std::byte* d, std::size_t n) {
       put_off_.each_source(d, n, [&](const std::byte* own, std::size_t m) {
         for (std::size_t done = 0; done < m; done += chunk_bytes()) {
-          pieces_.push_back({staging_.data() + t.staged, std::min(chunk_bytes(), m - done)});
+          pieces_.push_back({staging_.data() + t.staged + place * chunk_bytes(), std::min(chunk_bytes(), m - done)});
           targets_.push_back({d + done, own + done});
+          place = place + 1 < places ? place + 1 : 0;
         }
         d += m;
       });
@@ -353,6 +365,7 @@ class round_plan {
   put_off_copies put_off_{};
   short_vector<transport::piece> copied_{};  // in this round, and put off
   bool copies_last_ = false;                 // until the sends have left
+  bool sends_ = false;                       // in this round
   cohort::detail::borrowed_buffer staging_{};
 };
 

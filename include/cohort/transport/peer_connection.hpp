@@ -276,11 +276,12 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
     return last_was_long_ ? staged_of_long : staging_bytes;
   }
   [[nodiscard]] std::size_t rest_to_stage() const noexcept;
-  /// Where the bytes that are read next go: how many, and to which piece of a message that is used piece by piece.
+  /// Where the bytes that are read next go: how many, and of a message that is used piece by piece, from which piece on, and how much
+  /// of that is there.
   struct landing {
     std::size_t bytes = 0;
     std::size_t index = 0;
-    bool fills = false;
+    std::size_t skipped = 0;
   };
   [[nodiscard]] landing place_payload();
   void note_landed(const landing& there, std::size_t bytes);

@@ -60,9 +60,9 @@ struct request {
   /// Of a receive whose buffer grows: makes room for what the header says and sets the pieces; false when it cannot.
   bool (*make_room)(request& r, std::uint64_t bytes) noexcept = nullptr;
   void* room = nullptr;
-  /// Of a receive that is used while it arrives, so that its pieces may lie in one place: called with the number of each
-  /// piece when that is full, in order, and before a byte of the next one is written. Where a message comes over several
-  /// streams: with each part of a piece, in any order, which lies elsewhere and is of some multiple of what the lengths
+  /// Of a receive that is used while it arrives, so that its pieces may lie in one place, or in a few in turn: called with the
+  /// number of each piece when that is full, in order, and before a byte of the next one in its place is written. Where a message
+  /// comes over several streams: with each part of a piece, in any order, which lies elsewhere and is of some multiple of what the lengths
   /// of all pieces have in common, `offset` too. Not with `make_room`.
   void (*piece_filled)(const request& r, std::size_t number, std::size_t offset, const std::byte* data,
                        std::size_t bytes) noexcept = nullptr;

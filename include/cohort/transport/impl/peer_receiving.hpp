@@ -192,6 +192,8 @@ inline peer_connection::landing peer_connection::place_payload() {
     in_pieces_.push_back({early_->payload.data() + early_->arrived, l.bytes});
     return l;
   }
+  const bool used_by_piece = target_->piece_filled != nullptr;
+  const std::byte* taken = nullptr;  // where the first of these goes: pieces that are used one by one may share a place
   std::size_t skip = static_cast<std::size_t>(payload_done_);
   for (std::size_t i = 0; i < target_->piece_count && in_pieces_.size() < 60 && l.bytes < payload_left_; ++i) {
     const piece& p = target_->pieces[i];
@@ -199,14 +201,15 @@ inline peer_connection::landing peer_connection::place_payload() {
       skip -= p.bytes;
       continue;
     }
+    if (used_by_piece && p.data == taken) break;
+    if (taken == nullptr) {
+      taken = p.data;
+      l.index = i;
+      l.skipped = skip;
+    }
     const std::size_t part = std::min<std::size_t>(p.bytes - skip, static_cast<std::size_t>(payload_left_) - l.bytes);
     in_pieces_.push_back({p.data + skip, part});
     l.bytes += part;
-    if (target_->piece_filled != nullptr) {
-      l.index = i;
-      l.fills = skip + part == p.bytes;
-      break;
-    }
     skip = 0;
   }
   return l;
@@ -216,9 +219,13 @@ inline void peer_connection::note_landed(const landing& there, std::size_t bytes
   payload_left_ -= bytes;
   payload_done_ += bytes;
   if (early_ != nullptr) early_->arrived += bytes;
-  if (there.fills && bytes == there.bytes) {
-    const piece& full = target_->pieces[there.index];
-    target_->piece_filled(*target_, there.index, 0, full.data, full.bytes);
+  if (target_ != nullptr && target_->piece_filled != nullptr) {
+    std::size_t filled = there.skipped + bytes;
+    for (std::size_t i = there.index; filled > 0 && filled >= target_->pieces[i].bytes; ++i) {
+      const piece& full = target_->pieces[i];
+      target_->piece_filled(*target_, i, 0, full.data, full.bytes);
+      filled -= full.bytes;
+    }
   }
   if (payload_left_ == 0) finish_payload();
 }
