@@ -143,8 +143,12 @@ TEST_CASE("default switch points") {
   CHECK(all_reduce(32768, 8, true) == algorithm::circulant);
   CHECK(all_reduce(32768, 8, false) == algorithm::halving_doubling);
   CHECK(all_reduce(32768, 3, false) == algorithm::recursive_doubling);
-  CHECK(all_reduce(262143, 2, true) == algorithm::recursive_doubling);
-  CHECK(all_reduce(262144, 2, true) == algorithm::circulant);
+  CHECK(all_reduce(262143, 3, false) == algorithm::recursive_doubling);
+  CHECK(all_reduce(262144, 3, false) == algorithm::halving_doubling);
+  CHECK(all_reduce(1048576, 2, true) == algorithm::recursive_doubling);
+  CHECK(all_reduce(1048577, 2, true) == algorithm::circulant);
+  CHECK(all_reduce(1048576, 2, false) == algorithm::recursive_doubling);
+  CHECK(all_reduce(1048577, 2, false) == algorithm::halving_doubling);
   CHECK(table.choose(operation_kind::broadcast, 65535, 16, true) == algorithm::binomial);
   CHECK(table.choose(operation_kind::broadcast, 65536, 16, true) == algorithm::circulant);
   CHECK(table.choose(operation_kind::broadcast, 65536, 2, true) == algorithm::binomial);
@@ -330,7 +334,7 @@ TEST_CASE("the table prints as it is tried") {
   CHECK(text.find("all_gather        ring                    override    override    any\n"
                   "all_gather        circulant               65537       3           any, more ranks than cores\n") !=
         std::string::npos);
-  CHECK(text.find("all_reduce        circulant               262144      2           commutative\n") !=
+  CHECK(text.find("all_reduce        circulant               1048577     2           commutative\n") !=
         std::string::npos);
 }
 

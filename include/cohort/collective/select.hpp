@@ -27,7 +27,7 @@ struct means {
   bool native = true;    ///< the backend's own collectives, where it has any
   bool shared = false;   ///< memory that all ranks see
   bool hosts = false;    ///< several hosts, with several ranks on some
-  bool crowded = false;  ///< one host with fewer cores than ranks: then each message counts, not each round
+  bool crowded = false;  ///< fewer cores than ranks, or one thread: then each message counts, not each round
 };
 
 /// One line of the table: it applies to calls of at least that many bytes and ranks.
@@ -68,12 +68,16 @@ inline constexpr selection_row default_selection[] = {
     {operation_kind::reduce, 65536, 3, true, algorithm::circulant},
     {operation_kind::reduce, 65536, 4, false, algorithm::halving_gather},
     {operation_kind::reduce, 0, 1, false, algorithm::binomial},
-    // Two ranks exchange whole vectors for longer: halves need a second round, and save only arithmetic.
-    {operation_kind::all_reduce, 262144, 2, true, algorithm::circulant},
+    // Two ranks with a core each exchange whole vectors for longer: halves need a second round, and save only arithmetic. What is
+    // longer than they send unasked is announced first, and does not stay in the caches.
+    {operation_kind::all_reduce, 262144, 2, true, algorithm::circulant, true},
+    {operation_kind::all_reduce, 1048577, 2, true, algorithm::circulant},
     {operation_kind::all_reduce, 65537, 3, true, algorithm::circulant},
     {operation_kind::all_reduce, 0, 3, true, algorithm::central, true},
     {operation_kind::all_reduce, 65536, 3, true, algorithm::circulant},
-    {operation_kind::all_reduce, 262144, 2, false, algorithm::halving_doubling},
+    {operation_kind::all_reduce, 262144, 2, false, algorithm::halving_doubling, true},
+    {operation_kind::all_reduce, 1048577, 2, false, algorithm::halving_doubling},
+    {operation_kind::all_reduce, 262144, 3, false, algorithm::halving_doubling},
     {operation_kind::all_reduce, 65536, 4, false, algorithm::halving_doubling},
     {operation_kind::all_reduce, 0, 3, false, algorithm::recursive_doubling, true},
     {operation_kind::all_reduce, 32768, 3, true, algorithm::circulant},

@@ -77,7 +77,7 @@ class group {
   bool ordered = false;
   /// Where members are, if they are on several hosts and on some of these there are several; null otherwise.
   std::shared_ptr<const collective::host_table> hosts{};
-  /// Whether all ranks of the world are on one host, and share fewer cores.
+  /// Whether all ranks of the world are on one host, and share fewer cores, or one thread.
   bool crowded = false;
   /// Whether the backend's own collectives may carry calls out.
   bool natives = true;

@@ -257,6 +257,7 @@ COHORT_DECL void inproc_endpoint::entered(const call& c) {
 }
 
 COHORT_DECL void inproc_endpoint::group_added(group& g) {
+  g.crowded = hub_->cooperative();
   const std::lock_guard lock(hub_->mutex_);
   hub_->groups_[index()].emplace(g.context(), &g);
   // The others may have failed before this rank came.
