@@ -15,19 +15,23 @@ inline task<> selection(world_type) {
   using cohort::collective::algorithm;
   using enum cohort::operation_kind;
   const auto over_mpi = cohort::detail::mpi_selection(cohort::transport::native_check::never);
+  const auto checks = cohort::detail::mpi_selection(cohort::transport::native_check::always);
   for (int i = 0; i < 48; ++i) {
     const auto kind = i % 3 == 0 ? all_reduce : i % 3 == 1 ? reduce : reduce_scatter;
     const int ranks = 2 + i / 6;
     for (std::size_t bytes = 8; bytes <= std::size_t{64} << 20; bytes *= 2) {
       const auto usual = cohort::collective::selection_table{}.choose(kind, bytes, ranks, i % 2 == 0, {false});
-      const bool of_two = kind == all_reduce && ranks == 2 && bytes < 524288;
-      const algorithm wanted = of_two ? algorithm::recursive_doubling : usual;
+      // Sooner than over sockets.
+      const bool in_halves = kind == all_reduce && ranks == 2 && bytes >= 524288 && bytes <= 1048576;
+      const algorithm halves = i % 2 == 0 ? algorithm::circulant : algorithm::halving_doubling;
+      const algorithm wanted = in_halves ? halves : usual;
       expect(over_mpi.choose(kind, bytes, ranks, i % 2 == 0, {false}) == wanted,
              "the usual algorithm where MPI has none");
+      expect(checks.choose(kind, bytes, ranks, i % 2 == 0, {false}) == wanted,
+             "the same with the check, where MPI has none");
     }
   }
   expect(over_mpi.choose(all_reduce, 1 << 20, 4, true) == algorithm::native, "MPI's own of four ranks");
-  const auto checks = cohort::detail::mpi_selection(cohort::transport::native_check::always);
   for (const auto kind :
        {barrier, broadcast, reduce, all_reduce, gather, scatter, all_gather, all_to_all, reduce_scatter, scan}) {
     expect(over_mpi.choose(kind, 8, 2, true) == algorithm::native, "messages of two ranks without headers");
@@ -98,8 +102,7 @@ inline task<> selection(world_type) {
   expect(over_mpi.choose(all_reduce, 1 << 18, 4, true, crowd) == algorithm::native,
          "MPI's own where it asks the receiver");
   expect(over_mpi.choose(all_reduce, 1 << 17, 4, true, crowd) == algorithm::circulant, "pieces that go in parts");
-  const auto checked = cohort::detail::mpi_selection(cohort::transport::native_check::always);
-  expect(checked.choose(all_reduce, 1 << 16, 4, true, crowd) == algorithm::circulant, "no check before it");
+  expect(checks.choose(all_reduce, 1 << 16, 4, true, crowd) == algorithm::circulant, "no check before it");
   co_return;
 }
 

@@ -111,14 +111,17 @@ inline void add_usual(selection_rows& rows, operation_kind kind) {
   }
 }
 
+/// From there on two ranks exchange halves: sooner than over sockets, as MPI asks about what is long.
+inline constexpr std::size_t halves_of_two = std::size_t{512} << 10;
+
 /// Two ranks exchange whole vectors, without headers if they are short.
 inline void add_all_reduce(selection_rows& rows) {
   constexpr operation_kind kind = operation_kind::all_reduce;
   rows.push_back({kind, 8192, 3, false, native});
   add_usual(rows, kind);  // more than two ranks, and not MPI's to do
-  rows.push_back({kind, 524288, 2, true, circulant});
-  rows.push_back({kind, 524288, 2, false, native});
-  rows.push_back({kind, 524288, 2, false, halving_doubling});
+  rows.push_back({kind, halves_of_two, 2, true, circulant});
+  rows.push_back({kind, halves_of_two, 2, false, native});
+  rows.push_back({kind, halves_of_two, 2, false, halving_doubling});
 #ifdef OPEN_MPI
   rows.push_back({kind, unasked_by_mpi + 1, 2, false, recursive_doubling});
 #else
@@ -194,6 +197,9 @@ inline void add_reduce_scatter(selection_rows& rows) {
       if (!checked) mpi_rows::add_reduce_scatter(rows);
     } else if (kind == all_reduce && !checked) {
       mpi_rows::add_all_reduce(rows);
+    } else if (kind == all_reduce) {
+      rows.push_back({kind, mpi_rows::halves_of_two, 2, true, algorithm::circulant});
+      rows.push_back({kind, mpi_rows::halves_of_two, 2, false, algorithm::halving_doubling});
     } else if (!checked) {
       mpi_rows::add_unchecked(rows, kind);
     } else if (kind == broadcast || kind == gather || kind == scatter || kind == all_gather || kind == all_to_all) {
