@@ -119,12 +119,16 @@ TEST_CASE("ranks that share fewer cores send fewer and longer messages, for long
   CHECK(chosen(operation_kind::all_reduce, 65536, 4, false, crowd) == halving_doubling);
   CHECK(chosen(operation_kind::reduce, 65536, 4, false, crowd) == binomial);
   CHECK(chosen(operation_kind::all_to_all, 8, 4, true, room) == pairwise);
-  // Two ranks have nothing to choose between by that.
+  // Two ranks have nothing to choose between by that, but who does the arithmetic of a long all_reduce.
+  CHECK(chosen(operation_kind::all_reduce, 262143, 2, true, crowd) == recursive_doubling);
+  CHECK(chosen(operation_kind::all_reduce, 262144, 2, true, crowd) == circulant);
+  CHECK(chosen(operation_kind::all_reduce, 262144, 2, false, crowd) == halving_doubling);
+  CHECK(chosen(operation_kind::all_reduce, 262144, 2, true, room) == recursive_doubling);
   for (const operation_kind kind :
        {operation_kind::broadcast, operation_kind::all_reduce, operation_kind::scan, operation_kind::reduce,
         operation_kind::gather, operation_kind::scatter, operation_kind::all_to_all, operation_kind::barrier,
         operation_kind::all_gather, operation_kind::reduce_scatter}) {
-    for (const std::size_t bytes : {8U, 65536U, 1U << 20}) {
+    for (const std::size_t bytes : {8U, 65536U, 4U << 20}) {
       CHECK(chosen(kind, bytes, 2, true, crowd) == chosen(kind, bytes, 2, true, room));
     }
   }
