@@ -173,6 +173,7 @@ struct CUevent_st {
   };
   void* memory = nullptr;
   const int device = current;
+  std::atomic<int> users{1};  // its owner, and each stream that is to record it or waits for it: as with CUDA's own
   [[nodiscard]] counters& state() const { return *static_cast<counters*>(memory); }
 };
 
@@ -325,21 +326,26 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned int) {
   return allocate(&(*e)->memory, sizeof(CUevent_st::counters), cudaMemoryTypeHost, true);
 }
 cudaError_t cudaEventDestroy(cudaEvent_t e) {
+  if (--e->users > 0) return cudaSuccess;
   const cudaError_t code = release(e->memory);
   delete e;
   return code;
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   if (e->device != of(s)->device) return cudaErrorInvalidResourceHandle;
-  CUevent_st::counters& c = e->state();
-  const std::uint64_t number = ++c.issued;
-  of(s)->push([&c, number] { c.done = number; });
+  const std::uint64_t number = ++e->state().issued;
+  ++e->users;
+  of(s)->push([e, number] {
+    e->state().done = number;
+    cudaEventDestroy(e);
+  });
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int) {
-  CUevent_st::counters& c = e->state();
-  of(s)->push([&c, number = c.issued.load()] {
-    while (c.done.load() < number) ::sched_yield();
+  ++e->users;
+  of(s)->push([e, number = e->state().issued.load()] {
+    while (e->state().done.load() < number) ::sched_yield();
+    cudaEventDestroy(e);
   });
   return cudaSuccess;
 }

@@ -249,6 +249,7 @@ void made_in_group() {
 // An operation that is looked at when its communicator has gone, also by one that has come to the same place.
 void outlived() {
   std::optional<stream_ordered> left;
+  const stream other;  // before the one that ends: that one's handle may be given to a later stream
   gpu_test::on_ranks(1, [&](communicator<nccl>& world, on here) { left = world.barrier(here); });
   const auto gone = [&] {
     return throws(
@@ -258,7 +259,6 @@ void outlived() {
   EXPECT(gone());
   gpu_test::on_ranks(1, [&](communicator<nccl>& world, on here) {
     CHECK(gone());
-    const stream other;
     CHECK(throws(
         errc::aborted, [&] { left->join(other.get()); }, "has gone"));
     world.barrier(here).join(other.get());
