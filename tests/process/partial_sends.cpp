@@ -259,7 +259,7 @@ task<int> combined(communicator<cpu> world) {
   const int me = world.rank();
   std::vector<triple> given;
   std::vector<triple> got;
-  for (int k = 0; k < 300; ++k) {
+  for (int k = 0; k < 90; ++k) {
     takes_parts = k % 3 != 0;
     const std::size_t n = 22000 + static_cast<std::size_t>(k) * 7919 % 66000;  // 258 KiB to 1 MiB
     const std::size_t half = n / 2;
