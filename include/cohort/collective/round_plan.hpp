@@ -92,11 +92,8 @@ class round_plan {
     const bool sends_alone =
         std::all_of(transfers_.begin(), transfers_.end(), [](const transfer& t) { return t.what == kind::send; });
     if (!sends_alone && !copies_may_wait()) make_copies();
-    sends_ = false;
     for (transfer& t : transfers_) {
-      if (t.what != kind::send) continue;
-      add_pieces(t);
-      sends_ = true;
+      if (t.what == kind::send) add_pieces(t);
     }
     const std::size_t gone = send_short(ch);
     std::size_t to_combine = 0;
@@ -260,7 +257,9 @@ class round_plan {
   /// is read by one call as far as there is room; where it only receives, one chunk after the other stays in the caches.
   [[nodiscard]] std::size_t room_to_stream(const transfer& t) const noexcept {
     constexpr std::size_t most_places = 4;
-    return std::min(sends_ ? most_places : 1, t.bytes / chunk_bytes()) * chunk_bytes();
+    const bool sends = std::any_of(transfers_.begin(), transfers_.end(),
+                                   [](const transfer& other) { return other.what == kind::send; });
+    return std::min(sends ? most_places : 1, t.bytes / chunk_bytes()) * chunk_bytes();
   }
 
   static constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
@@ -365,7 +364,6 @@ class round_plan {
   put_off_copies put_off_{};
   short_vector<transport::piece> copied_{};  // in this round, and put off
   bool copies_last_ = false;                 // until the sends have left
-  bool sends_ = false;                       // in this round
   cohort::detail::borrowed_buffer staging_{};
 };
 
