@@ -80,13 +80,14 @@ void measure(const char* type, const char* functor, const Op& op) {
     std::printf("| %s | %s | %s |", type, functor, where.name);
     for (const int k : {2, 3, 4, 8}) {
       const double bytes = static_cast<double>((static_cast<std::size_t>(k) + 1) * where.bytes);
-      std::printf(" %.1f |",
-                  gigabytes_per_second(bytes, [&] { r.fold_many(r.op, dst, sources.data(), k, count, false); }));
+      std::printf(" %.1f |", gigabytes_per_second(bytes, [&] { r.fold_many(r.op, dst, sources.data(), k, count); }));
     }
     for (const int k : {2, 8}) {
       const double bytes = static_cast<double>((static_cast<std::size_t>(k) + 1) * where.bytes);
-      std::printf(" %.1f |",
-                  gigabytes_per_second(bytes, [&] { r.fold_many(r.op, dst, sources.data(), k, count, true); }));
+      std::printf(
+          " %.1f |", gigabytes_per_second(bytes, [&] {
+            r.fold_past_caches(r.op, {&dst, 1}, {sources.data(), static_cast<std::size_t>(k)}, count, nullptr, 0);
+          }));
     }
     std::printf(" %.1f |", gigabytes_per_second(3.0 * static_cast<double>(where.bytes), [&] {
                   r.fold(r.op, dst, sources[0], count, cohort::collective::side::left);

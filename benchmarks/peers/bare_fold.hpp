@@ -23,6 +23,26 @@ BARE_AVX2 void fold_two(T* out, const T* a, const T* b, std::size_t n, const Op&
   for (std::size_t i = 0; i < n; ++i) out[i] = op(a[i], b[i]);
 }
 
+/// out = s0 op s1 op ... op s(ranks-1), each read once; out is none of them.
+template <int Ranks, class T, class Op>
+BARE_AVX2 void fold_fused(T* out, const T* const* s, std::size_t n, const Op& op) {
+  constexpr std::size_t run = 32;
+  std::size_t i = 0;
+  for (; n - i >= run; i += run) {
+#pragma GCC ivdep
+    for (std::size_t k = i; k < i + run; ++k) {
+      T value = s[0][k];
+      for (int r = 1; r < Ranks; ++r) value = op(value, s[r][k]);
+      out[k] = value;
+    }
+  }
+  for (; i < n; ++i) {
+    T value = s[0][i];
+    for (int r = 1; r < Ranks; ++r) value = op(value, s[r][i]);
+    out[i] = value;
+  }
+}
+
 /// As many elements as stay in the first-level cache.
 template <class T>
 inline constexpr std::size_t near_by = 4096 / sizeof(T);
@@ -30,6 +50,13 @@ inline constexpr std::size_t near_by = 4096 / sizeof(T);
 /// out = what `of(0)` to `of(ranks - 1)` hold from element `at` on, combined; out is none of them.
 template <class T, class Op, class Of>
 void fold(T* out, const Of& of, int ranks, std::size_t at, std::size_t n, const Op& op) {
+  if (ranks == 2 || ranks == 4 || ranks == 8) {
+    const T* s[8];
+    for (int k = 0; k < ranks; ++k) s[k] = of(k) + at;
+    return ranks == 2   ? fold_fused<2>(out, s, n, op)
+           : ranks == 4 ? fold_fused<4>(out, s, n, op)
+                        : fold_fused<8>(out, s, n, op);
+  }
   for (std::size_t done = 0; done < n; done += near_by<T>) {
     const std::size_t here = std::min(near_by<T>, n - done);
     if (ranks == 1) std::memcpy(out + done, of(0) + at + done, here * sizeof(T));
@@ -39,20 +66,25 @@ void fold(T* out, const Of& of, int ranks, std::size_t at, std::size_t n, const 
   }
 }
 
-/// The same result to each of `to(0)` to `to(ranks - 1)`, past the caches where that is wanted.
+/// The same result to each of `to(0)` to `to(ranks - 1)`, past the caches where that is wanted. A short piece at a time: more
+/// of what comes next is on its way meanwhile.
 template <class T, class Op, class Of, class To>
 void fold_to_all(const To& to, const Of& of, int rank, int ranks, std::size_t at, std::size_t n, bool past_caches,
                  const Op& op) {
+  constexpr std::size_t short_piece = 1024 / sizeof(T);
+  constexpr std::size_t streamed = cohort::detail::stream_block / sizeof(T);
+  constexpr std::size_t far_longer = (std::size_t{512} << 10) / sizeof(T);
   alignas(64) T near[near_by<T>];
-  const std::size_t each = past_caches ? cohort::detail::stream_block / sizeof(T) : near_by<T>;
+  const cohort::detail::line_streamer stream = cohort::detail::widest_streamer();
+  const std::size_t each = past_caches ? streamed : n < far_longer ? near_by<T> : short_piece;
   for (std::size_t done = 0; done < n; done += each) {
     const std::size_t here = std::min(each, n - done);
     fold(near, of, ranks, at + done, here, op);
     for (int i = 0; i < ranks; ++i) {
       T* const there = to((rank + i) % ranks) + at + done;
-      if (past_caches) {
-        cohort::detail::stream_copy(reinterpret_cast<std::byte*>(there), reinterpret_cast<const std::byte*>(near),
-                                    here * sizeof(T));
+      if (past_caches && here == streamed) {  // the slices begin with lines
+        stream(reinterpret_cast<std::byte*>(there), reinterpret_cast<const std::byte*>(near),
+               cohort::detail::stream_block / cohort::detail::stream_line);
       } else {
         std::memcpy(there, near, here * sizeof(T));
       }

@@ -53,6 +53,14 @@ T sample(int rank, std::size_t i) {
   }
 }
 
+/// With a last step, which depends on how many they are: once for each element, and for each output.
+struct append_and_mark : append {
+  template <class T>
+  T finish(T total, int ranks) const noexcept {
+    return static_cast<T>(total + static_cast<T>(100 * ranks));
+  }
+};
+
 /// `count` elements at this distance from the beginning of a line, with something before and behind them.
 template <class T>
 class placed {
@@ -90,11 +98,11 @@ struct way {
 };
 
 /// Elements [from, count - 1) of all.
-template <class T>
+template <class T, class Op = append>
 int wrong_in(const way& w, std::size_t count) {
   constexpr std::size_t from = 3;
   const std::size_t to = count - 1;
-  const append op;
+  const Op op;
   const detail::reducer r = detail::make_reducer<T>(op);
   std::vector<placed<T>> in;
   std::vector<placed<T>> out;
@@ -122,6 +130,7 @@ int wrong_in(const way& w, std::size_t count) {
     for (std::size_t i = from; i < to; ++i) {
       T expected = sample<T>(0, i);
       for (int j = 1; j < w.ranks; ++j) expected = op(expected, sample<T>(j, i));
+      if constexpr (requires { op.finish(expected, w.ranks); }) expected = op.finish(expected, w.ranks);
       wrong += !(its.get(i) == expected);
     }
   }
@@ -156,10 +165,21 @@ TEST_CASE("combine_everywhere: elements of every kind of size, buffers at any di
 }
 
 TEST_CASE("combine_everywhere: slices so long that they come from afar") {
-  const std::size_t count = (collective::detail::blocks::afar_bytes + 5000) / sizeof(std::uint32_t);
+  const std::size_t count = (collective::detail::afar_bytes + 5000) / sizeof(std::uint32_t);
   for (const bool streaming : {false, true}) {
     CHECK(wrong_in<std::uint32_t>({2, -1, {0, 0, 0}, streaming}, count) == 0);
     CHECK(wrong_in<std::uint32_t>({3, 1, {1, 2, 0}, streaming}, count) == 0);
     CHECK(wrong_in<words<3>>({2, -1, {0, 1, 0}, streaming}, count / 3) == 0);
+  }
+}
+
+TEST_CASE("combine_everywhere: the functor's last step is done once, before the result is stored anywhere") {
+  for (const bool streaming : {false, true}) {
+    for (const auto& offsets : {std::array<std::size_t, 3>{0, 0, 0}, {5, 5, 5}, {1, 2, 0}}) {
+      for (const int root : {-1, 1}) {
+        CHECK(wrong_in<std::uint32_t, append_and_mark>({3, root, offsets, streaming}, 5000) == 0);
+        CHECK(wrong_in<float, append_and_mark>({2, root, offsets, streaming}, 3000) == 0);
+      }
+    }
   }
 }

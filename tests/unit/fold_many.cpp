@@ -55,6 +55,12 @@ using cohort::detail::fold_many_bytes;
 using cohort::detail::make_reducer;
 using cohort::detail::reducer;
 
+/// By the one kernel or the other.
+void fold_to(const reducer& r, std::byte* dst, const std::byte* const* sources, int k, std::size_t n, bool streaming) {
+  if (!streaming) return r.fold_many(r.op, dst, sources, k, n);
+  r.fold_past_caches(r.op, {&dst, 1}, {sources, static_cast<std::size_t>(k)}, n, nullptr, 0);
+}
+
 constexpr std::array<std::size_t, 10> lengths{0, 1, 3, 8, 9, 31, 32, 65, 129, 300};
 constexpr std::size_t two_blocks = 4200;  // of one byte each, and more of others
 constexpr std::array<int, 13> source_counts{1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 15, 16, 18};  // up to three passes
@@ -126,7 +132,7 @@ int wrong_in(const reducer& r, const Op& op, int k, std::size_t length, int targ
   arrays.back()->set(length, sample<T>(3));
   raw_array<T>& dst = *arrays[static_cast<std::size_t>(target < 0 ? k : target)];
   const T beyond = dst.get(length);
-  r.fold_many(r.op, dst.data(), sources.data(), k, length, streaming);
+  fold_to(r, dst.data(), sources.data(), k, length, streaming);
   for (std::size_t i = 0; i < length; ++i) {
     std::deque<T> operands;  // not a vector, which for bool has no elements
     for (int j = 0; j < k; ++j) operands.push_back(sample<T>(i + static_cast<std::size_t>(5 * j)));
@@ -222,7 +228,7 @@ TEST_CASE("fold_many: an element larger than a block") {
                                 reinterpret_cast<std::byte*>(c.data()), reinterpret_cast<std::byte*>(b.data()),
                                 reinterpret_cast<std::byte*>(a.data())};
   for (const bool streaming : {false, true}) {
-    r.fold_many(r.op, reinterpret_cast<std::byte*>(out.data()), sources, 5, 3, streaming);
+    fold_to(r, reinterpret_cast<std::byte*>(out.data()), sources, 5, 3, streaming);
     for (std::size_t e = 0; e < 3; ++e) {
       CHECK(out[e].words == add(add(add(add(a[e], b[e]), c[e]), b[e]), a[e]).words);
     }
@@ -254,7 +260,7 @@ TEST_CASE("fold_many: a functor of <functional> is the shipped one, so integers 
   int out = 0;
   const std::byte* sources[] = {reinterpret_cast<const std::byte*>(&most), reinterpret_cast<const std::byte*>(&one),
                                 reinterpret_cast<const std::byte*>(&one)};
-  r.fold_many(r.op, reinterpret_cast<std::byte*>(&out), sources, 3, 1, false);
+  r.fold_many(r.op, reinterpret_cast<std::byte*>(&out), sources, 3, 1);
   CHECK(out == std::numeric_limits<int>::min() + 1);
 }
 
@@ -267,7 +273,7 @@ TEST_CASE_TEMPLATE("fold_many: an exception of the functor reaches the caller", 
   std::vector<T> a(300, T(1)), b(300, T(2)), out(300, T(0));
   b[200] = T(10);
   const std::byte* sources[] = {reinterpret_cast<std::byte*>(a.data()), reinterpret_cast<std::byte*>(b.data())};
-  CHECK_THROWS_WITH_AS(r.fold_many(r.op, reinterpret_cast<std::byte*>(out.data()), sources, 2, 300, false), "ten",
+  CHECK_THROWS_WITH_AS(r.fold_many(r.op, reinterpret_cast<std::byte*>(out.data()), sources, 2, 300), "ten",
                        std::runtime_error);
 }
 
@@ -305,7 +311,7 @@ int wrong_patterns(const Op& op) {
                                   reinterpret_cast<const std::byte*>(xs.data()),
                                   reinterpret_cast<const std::byte*>(ys.data())};
     for (const int k : {2, 3}) {
-      r.fold_many(r.op, reinterpret_cast<std::byte*>(out.data()), sources, k, patterns, false);
+      r.fold_many(r.op, reinterpret_cast<std::byte*>(out.data()), sources, k, patterns);
       for (std::size_t i = 0; i < patterns; ++i) {
         float expected = op(static_cast<float>(all[i]), static_cast<float>(x));
         if (k == 3) expected = op(expected, static_cast<float>(y));
@@ -333,7 +339,7 @@ TEST_CASE_TEMPLATE("fold_many: sixteen-bit floats are rounded once, not after ev
   std::vector<const std::byte*> sources;
   for (const auto& a : arrays) sources.push_back(reinterpret_cast<const std::byte*>(a.data()));
   std::vector<T> out(200);
-  r.fold_many(r.op, reinterpret_cast<std::byte*>(out.data()), sources.data(), 9, 200, false);
+  r.fold_many(r.op, reinterpret_cast<std::byte*>(out.data()), sources.data(), 9, 200);
   const T expected(1024.0f + 8.0f * static_cast<float>(small));
   CHECK(static_cast<float>(expected) > 1024.0f);
   for (const T each : out) CHECK(each == expected);

@@ -247,7 +247,7 @@ class round_plan {
     const std::size_t elements = bytes / op_->element_bytes;
     if (own == to) return op_->fold(op_->op, to, arrived, elements, where);
     const std::byte* const in_order[] = {where == side::left ? arrived : own, where == side::left ? own : arrived};
-    op_->fold_many(op_->op, to, in_order, 2, elements, false);
+    op_->fold_many(op_->op, to, in_order, 2, elements);
   }
   [[nodiscard]] std::size_t chunk_bytes() const noexcept {
     constexpr std::size_t about = std::size_t{128} << 10;

@@ -7,6 +7,7 @@
 #include <cohort/collective/schedule.hpp>
 #include <cohort/detail/float_array.hpp>
 #include <cohort/detail/fold_many.hpp>
+#include <cohort/detail/fold_past_caches.hpp>
 #include <cohort/detail/reducer.hpp>
 #include <cohort/element.hpp>
 #include <cohort/reduction.hpp>
@@ -48,7 +49,7 @@ template <class T, class Function>
 #endif
 
 template <class Op, class T>
-inline constexpr bool reduces_in_float = half_float<T> && std::is_same_v<accumulator_t<Op, T>, float>;
+inline constexpr bool reduces_in_float = half_float<T>&& std::is_same_v<accumulator_t<Op, T>, float>;
 
 /// The functor that is applied for the caller's: itself, or the shipped one that a std:: functor means.
 template <class T, class Op>
@@ -109,7 +110,7 @@ void on_aligned(std::byte* dst, const std::byte* src, std::size_t count, const K
 template <class T, class Op>
 void fold_bytes(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, side where) {
   const std::byte* const in_order[] = {where == side::left ? src : dst, where == side::left ? dst : src};
-  fold_many_bytes<T, Op>(op, dst, in_order, 2, elements, false);
+  fold_many_bytes<T, Op>(op, dst, in_order, 2, elements);
 }
 
 /// The same for arrays of elements and any functor that is a reduction.
@@ -148,6 +149,7 @@ template <class T, class Op>
     reducer made{};
     made.fold = &fold_bytes<T, functor>;
     made.fold_many = &fold_many_bytes<T, functor>;
+    made.fold_past_caches = &fold_past_caches_bytes<T, functor>;
     if constexpr (has_prepare<functor, T>) made.prepare = &prepare_bytes<T, functor>;
     if constexpr (has_finish<functor, T>) made.finish = &finish_bytes<T, functor>;
     made.op = std::addressof(applied_functor<T>(op));

@@ -243,30 +243,17 @@ template <class T, class Op>
 }
 #endif
 
-/// Sources aligned for T, at least two of them.
+/// dst[i] = the sources' elements at + i combined, for at least two sources that are aligned for T as dst is.
 template <class T, class Op>
-void fold_aligned(T* dst, const T* const* sources, int k, std::size_t count, bool streaming, const Op& op) {
-  auto* fold_block_of = &fold_arrays_portably<T, Op>;
+using fold_function = void (*)(T* dst, const T* const* sources, std::size_t at, int k, std::size_t n, const Op& op);
+
+/// What this processor is fastest with.
+template <class T, class Op>
+[[nodiscard]] fold_function<T, Op> fold_kernel() {
 #if COHORT_HAS_AVX2_KERNELS
-  if (avx2_arrays::available()) fold_block_of = &fold_arrays_with_avx2<T, Op>;
+  if (avx2_arrays::available()) return &fold_arrays_with_avx2<T, Op>;
 #endif
-  if constexpr (stream_line % sizeof(T) == 0) {
-    if (streaming) {
-      constexpr std::size_t block = stream_block / sizeof(T);
-      block_memory<T, block> result;
-      // Whole lines from the first block on: a line that is streamed in two parts is written twice.
-      const std::size_t lead = (stream_line - reinterpret_cast<std::uintptr_t>(dst) % stream_line) % stream_line;
-      std::size_t n = std::min(lead / sizeof(T), count);
-      for (std::size_t at = 0; at < count; at += n, n = std::min(block, count - at)) {
-        if (n == 0) continue;
-        fold_block_of(result.data(), sources, at, k, n, op);
-        stream_copy(reinterpret_cast<std::byte*>(dst + at), result.bytes, n * sizeof(T));
-      }
-      stream_fence();
-      return;
-    }
-  }
-  fold_block_of(dst, sources, 0, k, count, op);
+  return &fold_arrays_portably<T, Op>;
 }
 
 /// Element by element: so few that choosing a kernel would take longer.
@@ -280,9 +267,10 @@ void fold_elements(T* dst, const T* const* sources, int k, std::size_t count, co
   }
 }
 
-/// Sources at any address: up to eight by pieces in aligned memory, more of them element by element.
+/// The same for sources and a dst at any address: up to eight by pieces in aligned memory, more of them element by element.
 template <class T, class Op>
-void fold_misaligned(std::byte* dst, const std::byte* const* sources, int k, std::size_t count, const Op& op) {
+void fold_misaligned(std::byte* dst, const std::byte* const* sources, std::size_t first, int k, std::size_t count,
+                     const Op& op) {
   constexpr int most = 8;
   constexpr std::size_t piece = std::max<std::size_t>(1, 512 / sizeof(T));
   if (k <= most) {
@@ -292,10 +280,10 @@ void fold_misaligned(std::byte* dst, const std::byte* const* sources, int k, std
       const std::size_t n = std::min(piece, count - at);
       for (int j = 0; j < k; ++j) {
         T* const row = memory.data() + static_cast<std::size_t>(j) * piece;
-        std::memcpy(static_cast<void*>(row), sources[j] + at * sizeof(T), n * sizeof(T));
+        std::memcpy(static_cast<void*>(row), sources[j] + (first + at) * sizeof(T), n * sizeof(T));
         aligned[j] = row;
       }
-      fold_aligned(memory.data(), aligned, k, n, false, op);
+      fold_kernel<T, Op>()(memory.data(), aligned, 0, k, n, op);
       std::memcpy(dst + at * sizeof(T), memory.bytes, n * sizeof(T));
     }
     return;
@@ -303,7 +291,7 @@ void fold_misaligned(std::byte* dst, const std::byte* const* sources, int k, std
   using wide = accumulator_t<Op, T>;
   alignas(T) std::byte one[sizeof(T)];
   const auto element = [&](int j, std::size_t i) -> wide {
-    std::memcpy(one, sources[j] + i * sizeof(T), sizeof(T));
+    std::memcpy(one, sources[j] + (first + i) * sizeof(T), sizeof(T));
     return static_cast<wide>(*reinterpret_cast<const T*>(one));
   };
   for (std::size_t i = 0; i < count; ++i) {
@@ -319,30 +307,23 @@ void fold_misaligned(std::byte* dst, const std::byte* const* sources, int k, std
 /// Needs:  k >= 1; dst is one of the sources, or overlaps none of them
 /// Order:  that of the sources; in float for the 16-bit floats under a shipped functor, rounded once at the end
 /// Errors: what op throws, with dst partly written
-/// Cost:   reads every source once and writes dst once, for k of 2, 3, 4 and 8; past the caches if `streaming`
+/// Cost:   reads every source once and writes dst once, for k of 2, 3, 4 and 8
 template <class T, class Op>
-void fold_many_bytes(const void* functor, std::byte* dst, const std::byte* const* sources, int k, std::size_t count,
-                     bool streaming) {
+void fold_many_bytes(const void* functor, std::byte* dst, const std::byte* const* sources, int k, std::size_t count) {
   if (k == 1) {
-    if (dst == sources[0]) return;
-    if (!streaming) {
-      std::memcpy(dst, sources[0], count * sizeof(T));
-    } else {
-      stream_copy(dst, sources[0], count * sizeof(T));
-      stream_fence();
-    }
+    if (dst != sources[0]) std::memcpy(dst, sources[0], count * sizeof(T));
     return;
   }
   const Op& op = *static_cast<const Op*>(functor);
   constexpr std::size_t few = 8;
   const auto misaligned = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % alignof(T) != 0; };
   if (misaligned(dst) || std::any_of(sources, sources + k, misaligned)) {
-    return fold_misaligned<T>(dst, sources, k, count, op);
+    return fold_misaligned<T>(dst, sources, 0, k, count, op);
   }
   T* const to = reinterpret_cast<T*>(dst);
   const auto from = reinterpret_cast<const T* const*>(sources);
   if (count <= few) return fold_elements(to, from, k, count, op);
-  fold_aligned(to, from, k, count, streaming, op);
+  fold_kernel<T, Op>()(to, from, 0, k, count, op);
 }
 
 }  // namespace cohort::detail

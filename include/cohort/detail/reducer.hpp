@@ -7,10 +7,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace cohort::detail {
 
-/// Element type and functor behind three function pointers.
+/// dst[i] = what the caller gets for the combined src[i].
+using last_step = void (*)(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, int ranks);
+
+/// Element type and functor behind function pointers.
 ///
 /// Needs:    counts in elements; dst and src do not overlap, but in `prepare` and `finish` they may be the same
 /// Errors:   what the functor throws, with dst half done
@@ -19,13 +23,15 @@ struct reducer {
   /// dst[i] = op(src[i], dst[i]) on side::left, op(dst[i], src[i]) on side::right.
   void (*fold)(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, collective::side where);
   /// dst[i] = s0[i] op s1[i] op ... op s(k-1)[i] for k >= 1 sources, combined in that order; dst may be one of them.
-  /// Writes past the caches if `streaming`, and then with a fence at the end.
-  void (*fold_many)(const void* op, std::byte* dst, const std::byte* const* sources, int k, std::size_t elements,
-                    bool streaming);
+  void (*fold_many)(const void* op, std::byte* dst, const std::byte* const* sources, int k, std::size_t elements);
+  /// The same into every place, past the caches, with `finish` done for so many ranks unless it is null. Fences at the end.
+  void (*fold_past_caches)(const void* op, std::span<std::byte* const> places,
+                           std::span<const std::byte* const> sources, std::size_t elements, last_step finish,
+                           int ranks);
   /// dst[i] = what this rank contributes for src[i]; null where that is src[i].
   void (*prepare)(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, int ranks);
   /// dst[i] = what the caller gets for the combined src[i]; null where that is src[i].
-  void (*finish)(const void* op, std::byte* dst, const std::byte* src, std::size_t elements, int ranks);
+  last_step finish;
   const void* op;
   std::size_t element_bytes;
   std::uint16_t element_type;  ///< element_type_id

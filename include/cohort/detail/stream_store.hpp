@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Stores that go past the caches: for results too large to be found there again, they save the read of every line that
-// an ordinary store makes first. Used by fold_many.hpp and by copies between the buffers of one host.
+// an ordinary store makes first. Used by fold_past_caches.hpp and by copies between the buffers of one host.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace cohort::detail {
 inline constexpr std::size_t stream_line = 64;
 /// What is made in the first-level cache and streamed from there, at a time: the shorter, the more of what is read for the
 /// next is on its way while the stores of this one leave.
-inline constexpr std::size_t stream_block = 512;
+inline constexpr std::size_t stream_block = 256;
 
 /// Makes the streaming stores of this thread visible before any store after it. An ordinary release store does not.
 inline void stream_fence() noexcept {
@@ -37,10 +37,10 @@ inline void stream_fence() noexcept {
 #endif
 }
 
-#if COHORT_HAS_STREAM_STORE
 /// Copies so many whole lines past the caches, to an address at the beginning of one.
 using line_streamer = void (*)(std::byte* dst, const std::byte* src, std::size_t lines) noexcept;
 
+#if COHORT_HAS_STREAM_STORE
 // One loop for each width, as the store of each needs a function of its own that is compiled for it.
 #define COHORT_LINE_STREAMER(name, bytes, instructions)                                             \
   instructions inline void name(std::byte* dst, const std::byte* src, std::size_t lines) noexcept { \
@@ -75,13 +75,18 @@ COHORT_LINE_STREAMER(stream_lines_by_64, 64, [[gnu::target("avx512f")]])
   return &stream_lines_by_16;
 #endif
 }
+#else
+[[nodiscard]] inline line_streamer widest_streamer() noexcept {
+  return [](std::byte* dst, const std::byte* src, std::size_t lines) noexcept {
+    std::memcpy(dst, src, lines * stream_line);
+  };
+}
 #endif
 
 /// Copies whole lines past the caches, and what is over at both ends ordinarily. Does not fence.
 ///
 /// Needs: no overlap; fast where dst is aligned to a line
 inline void stream_copy(std::byte* dst, const std::byte* src, std::size_t bytes) noexcept {
-#if COHORT_HAS_STREAM_STORE
   const std::size_t before = (stream_line - reinterpret_cast<std::uintptr_t>(dst) % stream_line) % stream_line;
   const std::size_t head = std::min(before, bytes);
   std::memcpy(dst, src, head);
@@ -89,7 +94,6 @@ inline void stream_copy(std::byte* dst, const std::byte* src, std::size_t bytes)
   const std::size_t lines = bytes / stream_line;
   widest_streamer()(dst, src, lines);
   dst += lines * stream_line, src += lines * stream_line, bytes %= stream_line;
-#endif
   std::memcpy(dst, src, bytes);
 }
 

@@ -105,7 +105,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const 
       const std::byte* at[few_ranks];
       // What this rank has itself it need not read where others do.
       for (int k = 0; k < p; ++k) at[k] = op.prepare == nullptr && k == step.rank() ? in : data(k);
-      op.fold_many(op.op, out, at, p, count, false);
+      op.fold_many(op.op, out, at, p, count);
       conclude(op, out, count, p);
       // Unless its writer reads it too.
       const bool alone = root >= 0 || (p == 2 && op.prepare == nullptr);

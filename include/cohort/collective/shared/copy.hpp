@@ -112,14 +112,18 @@ class operands {
   }
   /// Combines the first `count` of them into `out`, of `bytes` bytes.
   void fold(const cohort::detail::reducer& op, int count, std::byte* out, std::size_t bytes) const {
-    if (bytes > 0) op.fold_many(op.op, out, data(), count, bytes / op.element_bytes, false);
+    if (bytes > 0) op.fold_many(op.op, out, data(), count, bytes / op.element_bytes);
   }
   /// Combines the first `count` of them into bytes [to, to + bytes) of a block, and moves on by that much.
   void fold_out(const cohort::detail::reducer& op, int count, const layout& vector, int block, std::size_t to,
                 std::size_t bytes, bool streaming) {
     vector.each_piece_within(block, to, bytes, [&](std::byte* data, std::size_t n) {
       const std::byte** const at = begin();
-      op.fold_many(op.op, data, at, count, n / op.element_bytes, streaming);
+      if (streaming) {
+        op.fold_past_caches(op.op, {&data, 1}, {at, static_cast<std::size_t>(count)}, n / op.element_bytes, nullptr, 0);
+      } else {
+        op.fold_many(op.op, data, at, count, n / op.element_bytes);
+      }
       for (int k = 0; k < ranks_; ++k) at[k] += n;
     });
   }

@@ -8,7 +8,6 @@
 #include <cohort/transport/shm/window_use.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 namespace cohort::collective {
@@ -102,56 +101,46 @@ class reachable_buffers {
 
 namespace detail {
 
-/// How combine_everywhere cuts its bytes: blocks that stay in the first-level cache between their being made and their last
+/// What is combined at a time where it stays in caches: it is in the first-level cache between its being made and its last
 /// copy. The shorter, the more of what is read for the next is on its way meanwhile, if it comes from afar.
-struct blocks {
-  std::size_t first;  ///< shorter, so that the others begin with a line of every output
-  std::size_t each;
+inline constexpr std::size_t longest_block = direct_element_bytes;
+inline constexpr std::size_t block_from_afar = 1024;
+inline constexpr std::size_t block_of_two_from_afar = 2048;
+inline constexpr std::size_t afar_bytes = std::size_t{512} << 10;
 
-  static constexpr std::size_t longest = direct_element_bytes;
-  static constexpr std::size_t from_afar = 1024;
-  static constexpr std::size_t afar_bytes = std::size_t{512} << 10;
-
-  blocks(std::size_t element_bytes, std::size_t bytes, reachable_buffers& to, int ranks, int root, std::size_t from,
-         bool streaming) noexcept {
-    // A line that is streamed in two parts is written twice.
-    constexpr std::size_t line = cohort::detail::stream_line;
-    const auto into_line = [&](int k) { return reinterpret_cast<std::uintptr_t>(to.out(k) + from) % line; };
-    const std::size_t lead = (line - into_line(std::max(root, 0))) % line;
-    bool lines = streaming && cohort::detail::stream_block % element_bytes == 0 && lead % element_bytes == 0;
-    for (int k = 1; root < 0 && k < ranks; ++k) lines = lines && into_line(k) == into_line(0);
-    const bool afar = !streaming && bytes >= afar_bytes;
-    each = lines ? cohort::detail::stream_block
-                 : whole_elements(afar ? std::max(from_afar, element_bytes) : longest, element_bytes);
-    first = lines && lead > 0 ? lead : each;
-  }
-};
+[[nodiscard]] inline std::size_t block_bytes(std::size_t element_bytes, std::size_t bytes, int ranks) noexcept {
+  const std::size_t shorter = ranks == 2 ? block_of_two_from_afar : block_from_afar;
+  return whole_elements(bytes < afar_bytes ? longest_block : std::max(shorter, element_bytes), element_bytes);
+}
 
 }  // namespace detail
 
 /// Combines bytes [from, from + bytes) of all inputs and writes the result to every output, with op's last step done.
 inline void combine_everywhere(const cohort::detail::reducer& op, reachable_buffers& all, int ranks, int root, int own,
                                std::size_t from, std::size_t bytes, bool streaming) {
-  const detail::blocks cut(op.element_bytes, bytes, all, ranks, root, from, streaming);
-  alignas(64) std::byte block[detail::blocks::longest];
+  // No two ranks begin at the same place.
+  const int places = root < 0 ? ranks : 1;
+  const auto place = [&](int i) { return all.out(root < 0 ? (own + i) % ranks : root) + from; };
   operands sources(ranks);
-  std::size_t here = std::min(cut.first, bytes);
-  for (std::size_t at = from; at < from + bytes; at += here, here = std::min(cut.each, from + bytes - at)) {
-    const std::size_t count = here / op.element_bytes;
-    sources.set([&](int k) { return all.in(k) + at; });
-    op.fold_many(op.op, block, sources.data(), ranks, count, false);
-    if (op.finish != nullptr) op.finish(op.op, block, block, count, ranks);
-    for (int i = 0; i < ranks; ++i) {
-      const int k = (own + i) % ranks;
-      if (root >= 0 && root != k) continue;
-      if (streaming) {
-        cohort::detail::stream_copy(all.out(k) + at, block, here);
-      } else {
-        std::memcpy(all.out(k) + at, block, here);
-      }
-    }
+  if (streaming) {
+    detail::short_vector<std::byte*> to(static_cast<std::size_t>(places));
+    for (int i = 0; i < places; ++i) to[static_cast<std::size_t>(i)] = place(i);
+    sources.set([&](int k) { return all.in(k) + from; });
+    op.fold_past_caches(op.op, to, {sources.data(), static_cast<std::size_t>(ranks)}, bytes / op.element_bytes,
+                        op.finish, ranks);
+    return;
   }
-  if (streaming) cohort::detail::stream_fence();
+  alignas(64) std::byte block[detail::longest_block];
+  const std::size_t each = detail::block_bytes(op.element_bytes, bytes, ranks);
+  std::size_t here = 0;
+  for (std::size_t at = 0; at < bytes; at += here) {
+    here = std::min(each, bytes - at);
+    const std::size_t count = here / op.element_bytes;
+    sources.set([&](int k) { return all.in(k) + from + at; });
+    op.fold_many(op.op, block, sources.data(), ranks, count);
+    if (op.finish != nullptr) op.finish(op.op, block, block, count, ranks);
+    for (int i = 0; i < places; ++i) std::memcpy(place(i) + at, block, here);
+  }
 }
 
 }  // namespace cohort::collective

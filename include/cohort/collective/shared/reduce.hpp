@@ -182,7 +182,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
       for (int k = 1; k < p; ++k) co_await use.arrived(use.other(k));
       const std::byte* at[few_ranks];
       for (int k = 0; k < p; ++k) at[k] = k == r ? own_data : use.short_data(k);
-      op.fold_many(op.op, result, at, p, bytes / op.element_bytes, false);
+      op.fold_many(op.op, result, at, p, bytes / op.element_bytes);
     }
     use.end_step();
     use.finish();
@@ -292,7 +292,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
       std::size_t done = own;
       source.each_piece_within(0, at + own, cut.size(r), [&](const std::byte* data, std::size_t n) {
         sources.set([&](int k) { return k == r ? data : use.slot(k) + done; });
-        op.fold_many(op.op, use.mine() + done, sources.data(), p, n / op.element_bytes, false);
+        op.fold_many(op.op, use.mine() + done, sources.data(), p, n / op.element_bytes);
         done += n;
       });
       if (takes && own_first) take_own();

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+// The k-ary array kernel of fold_many.hpp for results that go past the caches, to one place or to several: what is combined
+// stays in the first-level cache until it has been stored everywhere. Behind reducer::fold_past_caches.
+#pragma once
+
+#include <cohort/detail/fold_many.hpp>
+#include <cohort/detail/reducer.hpp>
+#include <cohort/detail/stream_store.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <span>
+
+namespace cohort::detail {
+
+/// How far from the beginning of a line all of these are, or a whole line if they are not equally far.
+[[nodiscard]] inline std::size_t into_line(std::span<std::byte* const> places) noexcept {
+  const auto of = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % stream_line; };
+  const std::size_t first = of(places.front());
+  const bool together = std::all_of(places.begin(), places.end(), [&](const std::byte* p) { return of(p) == first; });
+  return together ? first : stream_line;
+}
+
+/// What is combined at a time where the elements are no parts of lines, or the places begin differently: whole lines in bytes.
+template <class T>
+inline constexpr std::size_t lines_of_block = [] {
+  constexpr std::size_t unit = stream_line / std::gcd(stream_line, sizeof(T));
+  return std::max(many_block<T> / unit * unit, std::size_t{1});
+}();
+
+/// place[i] = s0[i] op s1[i] op ... op s(k-1)[i] for every place, combined from the left, and then op's last step.
+///
+/// Needs:  a place and a source at least; a place is one of the sources, or overlaps none of them
+/// Order:  that of fold_many_bytes
+/// Errors: what op throws, with the places partly written
+/// Cost:   reads every source once for k of 2, 3, 4 and 8, and writes every place once, past the caches
+template <class T, class Op>
+void fold_past_caches_bytes(const void* functor, std::span<std::byte* const> places,
+                            std::span<const std::byte* const> sources, std::size_t count, last_step finish, int ranks) {
+  const Op& op = *static_cast<const Op*>(functor);
+  const auto k = static_cast<int>(sources.size());
+  const auto misaligned = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % alignof(T) != 0; };
+  const bool aligned = std::none_of(sources.begin(), sources.end(), misaligned);
+  const auto typed = reinterpret_cast<const T* const*>(sources.data());
+  const auto kernel = fold_kernel<T, Op>();
+
+  // A line that is streamed in two parts is written twice: whole lines of every place, as far as that can be.
+  const std::size_t lead = (stream_line - into_line(places)) % stream_line;
+  const bool lines = stream_line % sizeof(T) == 0 && into_line(places) < stream_line && lead % sizeof(T) == 0;
+  const std::size_t each = lines ? stream_block / sizeof(T) : lines_of_block<T>;
+  block_memory<T, many_block<T>> memory;
+  const line_streamer stream = widest_streamer();
+  std::size_t n = lines && lead > 0 ? lead / sizeof(T) : each;
+  for (std::size_t at = 0; at < count; at += n, n = each) {
+    n = std::min(n, count - at);
+    if (k == 1) {
+      std::memcpy(memory.bytes, sources[0] + at * sizeof(T), n * sizeof(T));
+    } else if (aligned) {
+      kernel(memory.data(), typed, at, k, n, op);
+    } else {
+      fold_misaligned<T>(memory.bytes, sources.data(), at, k, n, op);
+    }
+    if (finish != nullptr) finish(functor, memory.bytes, memory.bytes, n, ranks);
+    const std::size_t bytes = n * sizeof(T);
+    for (std::byte* const place : places) {
+      if (lines && bytes == stream_block) {
+        // What stream_copy looks at first would take as long as so few stores.
+        stream(place + at * sizeof(T), memory.bytes, stream_block / stream_line);
+      } else {
+        stream_copy(place + at * sizeof(T), memory.bytes, bytes);
+      }
+    }
+  }
+  stream_fence();
+}
+
+}  // namespace cohort::detail
