@@ -325,10 +325,10 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   bool takes_device_memory_;
   bool makes_comms_ = true;  ///< of MPI's, for its groups
   device_ranges device_memory_{};
-  MPI_Comm control_ = MPI_COMM_NULL;
-  MPI_Comm data_ = MPI_COMM_NULL;
-  int greatest_tag_ = 32766;  // of a message; one more is that of collectives of two ranks
-  int next_tag_ = 1;          // 0 is that of headers
+  MPI_Comm control_ = MPI_COMM_NULL;  ///< headers and short messages; MPI's other communicators are made of it
+  MPI_Comm data_ = MPI_COMM_NULL;     ///< long messages, and MPI's own collectives of the world
+  int greatest_tag_ = 32766;          // of a message; one more: collectives of two ranks, MPI's communicators
+  int next_tag_ = 1;                  // 0 is that of headers
   std::vector<int> free_tags_{};
   matcher matcher_{};
   shm_links links_{};

@@ -88,11 +88,12 @@ COHORT_DECL void mpi_endpoint::make_comm(std::uint64_t context) {
   native_line& line = natives_[context];
   MPI_Group world = MPI_GROUP_NULL;
   MPI_Group some = MPI_GROUP_NULL;
-  detail::check_mpi(MPI_Comm_group(data_, &world), "MPI_Comm_group");
+  detail::check_mpi(MPI_Comm_group(control_, &world), "MPI_Comm_group");
   detail::check_mpi(MPI_Group_incl(world, static_cast<int>(line.members.size()), line.members.data(), &some),
                     "MPI_Group_incl");
-  constexpr int any_tag_will_do = 0;
-  detail::check_mpi(MPI_Comm_create_group(data_, some, any_tag_will_do, &line.comm), "MPI_Comm_create_group");
+  // No collectives are on this communicator, and no messages under this tag: to Open MPI, making one is messages that a receive
+  // of anybody's under the same tag would take.
+  detail::check_mpi(MPI_Comm_create_group(control_, some, greatest_tag_ + 1, &line.comm), "MPI_Comm_create_group");
   detail::check_mpi(MPI_Comm_set_errhandler(line.comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   MPI_Group_free(&some);
   MPI_Group_free(&world);

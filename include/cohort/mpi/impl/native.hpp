@@ -19,8 +19,9 @@ COHORT_DECL void mpi_endpoint::queue(native_turn& t) {
   native_line& line = natives_[t.owner->home().context()];
   if (line.members.empty()) {
     line.members = t.owner->home().members();
-    // The world has its communicator already: nothing but MPI's own collectives uses that one for collectives.
-    if (t.owner->home().context() == 0) line.comm = control_;
+    // The world has its communicator already. Not the one of short messages: MPI would look through the receives that wait for
+    // those whenever a part of a collective comes.
+    if (t.owner->home().context() == 0) line.comm = data_;
     t.first = line.comm == MPI_COMM_NULL;
   }
   t.line = &line;
