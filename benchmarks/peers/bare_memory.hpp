@@ -370,7 +370,7 @@ class over_memory {
     all_.begin();
     all_.raise();
     all_.wait_for_all();
-    // Up to here what is written stays in the last cache: sooner, it takes 1.3 times as long, and later 2 times.
+    // Up to here what is written stays in the last cache: sooner, 2 MiB of 4 ranks take 1.6 times as long, later, of 8 ranks, 1.8 times.
     const bool past_caches = 2 * n * sizeof(T) * static_cast<std::size_t>(size()) > (std::size_t{24} << 20);
     fold_to_all<T>([&](int k) { return as<T>(to.of(k)); }, [&](int k) { return as<T>(from.of(k)); }, rank(), size(),
                    cut.begin(rank()), cut.size(rank()), past_caches, op);

@@ -48,8 +48,9 @@ void fold_past_caches_bytes(const void* functor, std::span<std::byte* const> pla
   const auto kernel = fold_kernel<T, Op>();
 
   // A line that is streamed in two parts is written twice: whole lines of every place, as far as that can be.
-  const std::size_t lead = (stream_line - into_line(places)) % stream_line;
-  const bool lines = stream_line % sizeof(T) == 0 && into_line(places) < stream_line && lead % sizeof(T) == 0;
+  const std::size_t begun = into_line(places);
+  const std::size_t lead = (stream_line - begun) % stream_line;
+  const bool lines = stream_line % sizeof(T) == 0 && begun < stream_line && lead % sizeof(T) == 0;
   const std::size_t each = lines ? stream_block / sizeof(T) : lines_of_block<T>;
   block_memory<T, many_block<T>> memory;
   const line_streamer stream = widest_streamer();
