@@ -40,7 +40,9 @@ constexpr int ranks = 4;
 constexpr int messages = 200;
 constexpr std::size_t elements = 20000;  // more than is looked for before anything waits
 
-/// How often each socket was asked in vain meanwhile, the one asked most in front.
+/// How often each socket was asked in vain meanwhile, the one asked most in front. How often that is depends on the
+/// machine: where other programs use the cores too, a message has often come before it is looked for. What is compared
+/// is only how often one socket was asked to how often another.
 std::vector<std::size_t> counts() {
   std::vector<std::size_t> all(asked.begin(), asked.end());
   std::sort(all.begin(), all.end(), std::greater<>{});
@@ -80,7 +82,7 @@ task<int> waits_for_one(communicator<cpu> world) {
   int wrong = 0;
   if (world.rank() == 0) {
     const std::vector<std::size_t> most = counts();
-    wrong = most[0] > messages && most[0] > 8 * most[1] ? 0 : 1;
+    wrong = most[0] > 8 * most[1] ? 0 : 1;
   }
   co_await world.barrier();
   co_return wrong;
@@ -105,7 +107,7 @@ task<int> waits_for_any(communicator<cpu> world) {
   int wrong = 0;
   if (world.rank() == 0) {
     const std::vector<std::size_t> most = counts();
-    const bool evenly = most[0] > messages && most[0] < 3 * most[2];
+    const bool evenly = most[0] < 3 * most[2];
     const bool all = std::all_of(from_each.begin() + 1, from_each.end(), [](int n) { return n == messages; });
     wrong = evenly && all ? 0 : 1;
   }
