@@ -6,13 +6,16 @@
 #include <cohort/collective/shared/chained_scan.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/open.hpp>
+#include <cohort/collective/shared/step_bytes.hpp>
 
 namespace cohort::collective {
 
-/// Bytes of every block of a reduce-scatter that one step has room for.
+/// Bytes of every block of a reduce-scatter that go over in one step; 0: the window has no room for one element.
 [[nodiscard]] inline std::size_t reduce_scatter_chunk(std::size_t capacity, std::size_t ranks,
                                                       std::size_t element_bytes) noexcept {
-  return whole_elements(capacity / ranks, element_bytes);
+  const std::size_t room = capacity / ranks;
+  const bool shorter = ranks == 2 && element_bytes <= step_to_combine;
+  return whole_elements(shorter ? std::min(room, step_to_combine) : room, element_bytes);
 }
 
 /// Combines block r of everybody's `in` into `out` on rank r.
@@ -70,7 +73,7 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
 /// Bytes of a scan that are combined in one step: at least one element, if the window has room for it.
 [[nodiscard]] inline std::size_t scan_chunk(std::size_t bytes, std::size_t capacity, int ranks,
                                             std::size_t element_bytes) noexcept {
-  return std::max(whole_elements(room_for_vectors(bytes, capacity, ranks), element_bytes), element_bytes);
+  return std::max(whole_elements(step_of_vectors(bytes, capacity, ranks), element_bytes), element_bytes);
 }
 
 /// Combines what ranks 0 .. last hold into `out`, where `last` is this rank, or the one before it if `exclusive`.

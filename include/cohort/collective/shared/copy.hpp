@@ -35,18 +35,6 @@ namespace cohort::collective {
   return exceeds_caches(2 * bytes * static_cast<std::size_t>(ranks));
 }
 
-/// A vector from or to one rank that is as long as this begins to leave its writer's own cache before it is read: in longer
-/// steps, more of it has come into the cache that they share, which is nearer to the readers than another core's own.
-inline constexpr std::size_t long_rooted_bytes = std::size_t{1} << 20;
-inline constexpr std::size_t long_rooted_chunk = std::size_t{512} << 10;
-
-/// How much of vectors that everybody has is combined in one step: the parts of two steps, and what they are read from and
-/// written to, then stay in a rank's own cache. Among more ranks than two a second step is waited for longer than that saves.
-[[nodiscard]] constexpr std::size_t room_for_vectors(std::size_t bytes, std::size_t capacity, int ranks) noexcept {
-  constexpr std::size_t in_steps = std::size_t{256} << 10;
-  return ranks > 2 && bytes <= capacity ? capacity : std::min(capacity, in_steps);
-}
-
 /// Of the size of numbers without a call.
 inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   if (bytes == sizeof(std::uint64_t)) {

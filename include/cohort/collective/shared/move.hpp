@@ -7,17 +7,13 @@
 #include <cohort/collective/shared/at_once.hpp>
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/open.hpp>
+#include <cohort/collective/shared/step_bytes.hpp>
 #include <cohort/collective/shared/timed_passage.hpp>
 #include <cohort/detail/config.hpp>
 
 #include <cstdint>
 
 namespace cohort::collective {
-
-/// Where one rank gives, or takes: one half of a part is filled while the other half is read.
-[[nodiscard]] constexpr std::size_t rooted_chunk(std::size_t bytes) noexcept {
-  return bytes < long_rooted_bytes ? std::size_t{128} << 10 : long_rooted_chunk;
-}
 
 /// One rank's part of such a collective. `in` and `out` have one block, or one for each rank.
 struct window_move {
@@ -57,11 +53,12 @@ struct window_move {
            longest * blocks(ranks) <= transport::shm_window::inline_bytes;
   }
   /// Bytes of every block that are moved in one step.
-  [[nodiscard]] std::size_t chunk(int ranks, std::size_t capacity) const noexcept {
-    const std::size_t room = capacity / blocks(ranks) / 64 * 64;
+  [[nodiscard]] std::size_t chunk(const group& g, std::size_t capacity) const noexcept {
+    const std::size_t room = capacity / blocks(g.size()) / 64 * 64;
+    if (giver >= 0) return std::min(room, step_of_giver(longest, two_on_cores(g)));
     // Who takes from several goes to another one, and need not wait for a second half.
-    const bool in_halves = giver >= 0 || (taker >= 0 && ranks == 2);
-    return in_halves ? std::min(room, rooted_chunk(longest)) : room;
+    if (g.size() > 2) return room;
+    return std::min(room, taker >= 0 ? step_of_taker(longest) : step_of_both(longest, two_on_cores(g)));
   }
 
   /// Copies bytes [at, at + bytes) of this rank's block for itself: what the others wait for comes first. Who takes from all
@@ -162,7 +159,7 @@ COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::tick
   const int p = t.home->size();
   if (!may_be_at_once(t, m.longest) || !m.sizes_are_known) return false;
   const bool tiny = m.tiny(p);
-  if (!tiny && m.longest > m.chunk(p, t.home->window->slot_bytes())) return false;
+  if (!tiny && m.longest > m.chunk(*t.home, t.home->window->slot_bytes())) return false;
   step_at_once now(t);
   if (!now.begin(tiny)) return false;
   const transport::window_step& step = now.step();
@@ -261,7 +258,7 @@ task<bool> move_in_window(Channel ch, window_move m, timed_passage* way = nullpt
   }
 
   const bool tiny = m.tiny(p);
-  const std::size_t chunk = m.chunk(p, use.capacity());
+  const std::size_t chunk = m.chunk(c.home(), use.capacity());
   const bool streaming = exceeds_caches(m.bytes_on_host(p));
   const cohort::detail::readers who = m.read_by(use.window());
   for (std::size_t at = 0; at == 0 || at < m.longest; at += chunk) {

@@ -7,6 +7,7 @@
 #include <cohort/collective/shared/direct.hpp>
 #include <cohort/collective/shared/open.hpp>
 #include <cohort/collective/shared/reduced.hpp>
+#include <cohort/collective/shared/step_bytes.hpp>
 
 namespace cohort::collective {
 
@@ -18,12 +19,6 @@ namespace cohort::collective {
 /// Whether one of two ranks takes the result. Then it combines all of it where it goes: slices would cross between the
 /// two once more.
 [[nodiscard]] constexpr bool goes_to_one_of_two(int ranks, int root) noexcept { return ranks == 2 && root >= 0; }
-/// And up to how many bytes the other hands over at once.
-inline constexpr std::size_t whole_for_one_bytes = std::size_t{64} << 10;
-/// Bytes of longer vectors that go over in one step.
-[[nodiscard]] constexpr std::size_t chunk_for_one(std::size_t bytes) noexcept {
-  return bytes < long_rooted_bytes ? whole_for_one_bytes : long_rooted_chunk;
-}
 
 /// Who reads a slice that another rank has combined. Who leaves its lines modified must not find them read by that one later: it has
 /// what it needs of them before. Not where a frame, going on, prepares the operand in its place again.
@@ -213,8 +208,8 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
 
   // Long vectors. Who can be reached says where; if all can, nothing is copied.
   const bool streaming = vectors_exceed_caches(bytes, p);
-  const std::size_t room =
-      for_one ? std::min(use.capacity(), chunk_for_one(bytes)) : room_for_vectors(bytes, use.capacity(), p);
+  const std::size_t room = for_one ? std::min(use.capacity(), step_for_one(bytes, two_on_cores(c.home())))
+                                   : step_of_vectors(bytes, use.capacity(), p);
   const std::size_t chunk = std::max(whole_elements(room, op.element_bytes), op.element_bytes);
   offered_buffers mine;
   bool offers = false;
