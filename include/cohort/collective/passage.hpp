@@ -12,6 +12,7 @@
 #include <bit>
 #include <chrono>
 #include <cstddef>
+#include <tuple>
 
 namespace cohort::collective {
 
@@ -44,7 +45,13 @@ enum class passage : unsigned char { messages, window, either };
 /// and times them alike; so that they need not agree on each, they do on a few in a row.
 class passage_trials {
  public:
-  static constexpr std::array ways{passage::messages, passage::window};
+  /// The ways there are, from the first to be tried: many short programs make no more calls than that. Messages have to choose how
+  /// they are copied at first; a window is slower where a root has a block for each of several ranks.
+  using order = std::array<passage, 2>;
+  [[nodiscard]] static constexpr order order_of(operation_kind kind, int ranks) noexcept {
+    if (kind == operation_kind::scatter && ranks > 2) return {passage::messages, passage::window};
+    return {passage::window, passage::messages};
+  }
 
   /// Of calls of one kind, with blocks of about one length: what fits into a cache is another matter than what does not.
   class record {
@@ -54,22 +61,24 @@ class passage_trials {
       bool to_agree;         ///< the ranks are to agree on this call and those that follow
     };
     /// The next call, in the order of the calls.
-    [[nodiscard]] turn next(const cohort::detail::trial_plan& plan) noexcept {
+    ///
+    /// Needs: `plan` and `ways` are always the same
+    [[nodiscard]] turn next(const cohort::detail::trial_plan& plan, const order& ways) noexcept {
       const bool to_agree = trials_.may_change(plan);
       return {ways[trials_.next(plan)], to_agree};
     }
     void agree(passage how) noexcept { agreed_ = how; }
     [[nodiscard]] passage agreed() const noexcept { return agreed_; }
     /// One has been carried out.
-    void took(passage how, std::size_t bytes, std::chrono::nanoseconds time,
-              const cohort::detail::trial_plan& plan) noexcept {
+    void took(passage how, std::size_t bytes, std::chrono::nanoseconds time, const cohort::detail::trial_plan& plan,
+              const order& ways) noexcept {
       const float each = static_cast<float>(time.count()) / static_cast<float>(bytes);
-      trials_.took(how == passage::messages ? 0 : 1, each, plan);
+      trials_.took(how == ways[0] ? 0 : 1, each, plan);
     }
 
    private:
-    cohort::detail::trials<ways.size()> trials_{};
-    passage agreed_ = passage::messages;
+    cohort::detail::trials<std::tuple_size_v<order>> trials_{};
+    passage agreed_ = passage::either;  ///< nothing yet
   };
 
   [[nodiscard]] record& of(operation_kind kind, std::size_t bytes) noexcept {

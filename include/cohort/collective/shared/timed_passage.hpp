@@ -22,13 +22,14 @@ class timed_passage {
     const operation_kind kind = c.signature().kind;
     if (passage_of(kind, bytes, c.home().size()) != passage::either || c.home().selection.override_of(kind)) return;
     record_ = &c.home().passages.of(kind, block);
+    ways_ = passage_trials::order_of(kind, c.home().size());
   }
 
   /// Whether it can go either way. Not what an override has decided.
   [[nodiscard]] bool open() const noexcept { return record_ != nullptr; }
   /// The call is to be carried out, in its turn. Result: whether the ranks are to agree first
   [[nodiscard]] bool begin() noexcept {
-    const passage_trials::record::turn now = record_->next(plan());
+    const passage_trials::record::turn now = record_->next(plan(), ways_);
     how_ = now.to_agree ? now.found_faster : record_->agreed();
     started_ = clock::now();
     return now.to_agree;
@@ -51,26 +52,28 @@ class timed_passage {
   [[nodiscard]] bool past_the_window() const noexcept { return how_ == passage::messages; }
   /// It has been carried out.
   void ended() const noexcept {
-    if (how_) record_->took(*how_, block_, clock::now() - started_, plan());
+    if (how_) record_->took(*how_, block_, clock::now() - started_, plan(), ways_);
   }
 
  private:
   using clock = std::chrono::steady_clock;
 
-  /// A window that has not been used for a while is as cold as a ring. Messages take a while until they have settled on how they
-  /// are copied. All are multiples of the calls that are agreed on together.
+  /// A window that has not been used for a while is as cold as a ring. Messages that come first take a while until they have settled
+  /// on how they are copied. All are multiples of the calls that are agreed on together.
   [[nodiscard]] cohort::detail::trial_plan plan() const noexcept {
     using messages = transport::copy_choice;
-    if (block_ >= messages::long_bytes) return {.trial = 4, .unsettled = 1, .run_in = messages::settling(block_)};
+    const unsigned settling = ways_[0] == passage::messages ? messages::settling(block_) : 0;
+    if (block_ >= messages::long_bytes) return {.trial = 4, .unsettled = 1, .run_in = settling};
     return {.trial = 16,
             .unsettled = messages::unsettled(block_),
-            .run_in = (messages::settling(block_) + 15) / 16 * 16,
+            .run_in = (settling + 15) / 16 * 16,
             .look_rarely = messages::look_rarely};
   }
 
   const call* call_;
   std::size_t block_;
   passage_trials::record* record_ = nullptr;
+  passage_trials::order ways_{};
   std::optional<passage> how_{};
   clock::time_point started_{};
 };
