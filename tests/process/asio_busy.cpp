@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A rank on the caller's own io_context that computes in a handler: what came meanwhile, and what could not leave, is seen to
 // afterwards.
+#include "../support/one_core.hpp"
 #include "../support/processes.hpp"
 #include "asio_support.hpp"
 #include "fault_support.hpp"
@@ -23,7 +24,6 @@
 #include <future>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -128,17 +128,6 @@ asio::awaitable<int> sends_long(communicator<cpu> world, const faults::shared<lo
   co_return 0;
 }
 
-void on_first_core_only() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  if (::sched_getaffinity(0, sizeof mine, &mine) != 0) throw std::runtime_error("sched_getaffinity failed");
-  int first = 0;
-  while (!CPU_ISSET(first, &mine)) ++first;
-  CPU_ZERO(&mine);
-  CPU_SET(first, &mine);
-  if (::sched_setaffinity(0, sizeof mine, &mine) != 0) throw std::runtime_error("sched_setaffinity failed");
-}
-
 TEST_CASE("a long message that is asked for within a turn, or within another send, is sent to its end") {
   for (const seen_by how : {seen_by::a_turn, seen_by::another_send}) {
     for (const std::string stripes : {"1", "3"}) {
@@ -149,7 +138,7 @@ TEST_CASE("a long message that is asked for within a turn, or within another sen
       options.environment = {{"COHORT_SHM", "0"}, {"COHORT_TCP_STRIPES", stripes}};
       const auto rank_main = [&](int) {
         // Between two long sends a rank reads where there are more ranks than cores.
-        if (how == seen_by::another_send) on_first_core_only();
+        if (how == seen_by::another_send) harness::on_first_core_only();
         return on_io_context([&](communicator<cpu> world) { return sends_long(std::move(world), how_far, how); });
       };
       check_all(harness::run_ranks(2, rank_main, options));

@@ -2,6 +2,7 @@
 // Ranks of one host that share memory: buffers that are registered give the same results as others, whoever registered
 // his; what cannot be shared is carried by messages; the memory goes with its owners.
 #include "../support/forbid_copying.hpp"
+#include "../support/one_core.hpp"
 #include "../support/processes.hpp"
 #include "fault_support.hpp"
 
@@ -294,14 +295,21 @@ task<int> without_descriptors(communicator<cpu> world) {
   co_return 0;
 }
 
-template <class Body>
-void on_ranks(int n, Body body) {
+template <class Body, class Before>
+void on_ranks(int n, Body body, Before before) {
   CAPTURE(n);
-  const auto results = harness::run_ranks(n, [body](int) { return run(body); });
+  const auto results = harness::run_ranks(n, [body, before](int rank) {
+    before(rank);
+    return run(body);
+  });
   for (const auto& r : results) {
     INFO(harness::describe(r));
     CHECK(r.ok());
   }
+}
+template <class Body>
+void on_ranks(int n, Body body) {
+  on_ranks(n, body, [](int) {});
 }
 
 }  // namespace
@@ -330,6 +338,13 @@ TEST_CASE("long messages arrive where a rank may not read the memory of others")
 TEST_CASE("long blocks, past the window and in it, where ranks may read the memory of others and where one may not") {
   for (const int n : {2, 3, 4}) on_ranks(n, long_blocks);
   for (const int n : {2, 4}) on_ranks(n, long_blocks_without_reading);
+}
+
+TEST_CASE("long blocks between two ranks on one core, and between two of which one has another core too") {
+  on_ranks(2, long_blocks, [](int) { harness::on_first_core_only(); });
+  on_ranks(2, long_blocks, [](int rank) {
+    if (rank == 0) harness::on_first_core_only();
+  });
 }
 
 TEST_CASE("a buffer is registered once, and again when that has ended") {

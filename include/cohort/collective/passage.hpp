@@ -12,7 +12,6 @@
 #include <bit>
 #include <chrono>
 #include <cstddef>
-#include <tuple>
 
 namespace cohort::collective {
 
@@ -77,7 +76,7 @@ class passage_trials {
     }
 
    private:
-    cohort::detail::trials<std::tuple_size_v<order>> trials_{};
+    cohort::detail::trials<order{}.size()> trials_{};
     passage agreed_ = passage::either;  ///< nothing yet
   };
 

@@ -14,8 +14,8 @@ namespace cohort::collective {
 [[nodiscard]] inline std::size_t reduce_scatter_chunk(std::size_t capacity, std::size_t ranks,
                                                       std::size_t element_bytes) noexcept {
   const std::size_t room = capacity / ranks;
-  const bool shorter = ranks == 2 && element_bytes <= step_to_combine;
-  return whole_elements(shorter ? std::min(room, step_to_combine) : room, element_bytes);
+  const bool shorter = ranks == 2 && element_bytes <= common_step;
+  return whole_elements(shorter ? std::min(room, common_step) : room, element_bytes);
 }
 
 /// Combines block r of everybody's `in` into `out` on rank r.
