@@ -44,9 +44,9 @@ struct signal_rule {
 }
 
 struct rank_options {
-  std::chrono::milliseconds deadline = std::chrono::seconds(30);  ///< for all ranks together
-  std::vector<signal_rule> signals{};                             ///< each is carried out once
-  variables environment{};                                        ///< over the launcher's
+  std::chrono::milliseconds deadline = std::chrono::seconds(100);  ///< for all ranks together: guards against a hang
+  std::vector<signal_rule> signals{};                              ///< each is carried out once
+  variables environment{};                                         ///< over the launcher's
 };
 
 namespace detail {
