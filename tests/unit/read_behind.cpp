@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Many short messages in a stream in memory, of which a turn reads more than were asked for: what stands behind them can still be
-// taken where it is asked for.
+// taken where it is asked for, also what comes in parts.
 #include <doctest/doctest.h>
 
 #include <cohort/transport/peer_connection.hpp>
@@ -90,6 +90,20 @@ std::vector<std::byte> contents(std::size_t number, std::size_t bytes) {
   return data;
 }
 
+constexpr auto no_rest = [](std::size_t) { return false; };
+
+/// A message as it goes through the ring.
+std::vector<std::byte> wire_bytes(const envelope& header, std::span<const std::byte> payload) {
+  frame f;
+  f.kind = frame_kind::message;
+  f.header = header;
+  const frame::bytes_type encoded = f.encode();
+  std::vector<std::byte> bytes(encoded.size());
+  std::memcpy(bytes.data(), encoded.data(), encoded.size());
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  return bytes;
+}
+
 /// Fills the ring with messages and lets the reader take one turn.
 void read_some(std::size_t bytes) {
   CAPTURE(bytes);
@@ -120,7 +134,7 @@ void read_some(std::size_t bytes) {
     std::uint64_t came = ~std::uint64_t{0};
     REQUIRE(reader.connection->between_frames());
     REQUIRE(all.has_data());
-    REQUIRE(reader.connection->take_in_place(reader.memory, header_of(i, bytes), {into.data(), bytes}, came));
+    REQUIRE(reader.connection->take_in_place(reader.memory, header_of(i, bytes), {into.data(), bytes}, came, no_rest));
     CHECK(came == bytes);
     CHECK(into == contents(i, bytes));
   }
@@ -136,14 +150,8 @@ TEST_CASE("behind what a turn reads unasked the next message is whole") {
 TEST_CASE("a header that comes in two parts, and a payload behind it, wait for their rest") {
   ring all = ring::create();
   end reader(all);
-  frame f;
-  f.kind = frame_kind::message;
-  f.header = header_of(0, 100);
-  const frame::bytes_type header = f.encode();
-  std::vector<std::byte> bytes(header.size());
-  std::memcpy(bytes.data(), header.data(), header.size());
   const std::vector<std::byte> payload = contents(0, 100);
-  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  std::vector<std::byte> bytes = wire_bytes(header_of(0, 100), payload);
   for (std::size_t first = 1; first < bytes.size(); ++first) {
     CAPTURE(first);
     reader.early.clear();
@@ -159,4 +167,84 @@ TEST_CASE("a header that comes in two parts, and a payload behind it, wait for t
     CHECK(reader.early[0]->arrived == 100);
     CHECK(std::equal(payload.begin(), payload.end(), reader.early[0]->payload.data()));
   }
+}
+
+TEST_CASE("a message in parts is taken where it is asked for, as long as its rest comes") {
+  constexpr std::size_t size = 3000;
+  for (const std::size_t first : {frame::size + 0, frame::size + 1, frame::size + 1000, frame::size + 2999}) {
+    for (const std::size_t second : {std::size_t{1}, std::size_t{500}, size}) {
+      CAPTURE(first);
+      CAPTURE(second);
+      ring all = ring::create();
+      end reader(all);
+      const std::vector<std::byte> payload = contents(3, size);
+      std::vector<std::byte> bytes = wire_bytes(header_of(3, size), payload);
+      std::size_t written = 0;
+      const auto write = [&](std::size_t n) {
+        const piece part{bytes.data() + written, std::min(n, bytes.size() - written)};
+        REQUIRE(all.write({&part, 1}).all);
+        written += part.bytes;
+      };
+      write(first);
+      const auto rest = [&](std::size_t missing) {
+        CHECK(missing == bytes.size() - written);
+        write(second);
+        return true;
+      };
+      std::vector<std::byte> into(size);
+      std::uint64_t came = 0;
+      REQUIRE(reader.connection->take_in_place(reader.memory, header_of(3, size), {into.data(), size}, came, rest));
+      CHECK(came == size);
+      CHECK(into == payload);
+      CHECK(reader.early.empty());
+      CHECK(reader.connection->between_frames());
+    }
+  }
+}
+
+TEST_CASE("a message whose rest does not come soon goes where it would have gone") {
+  constexpr std::size_t size = 3000;
+  for (const std::size_t first : {frame::size + 0, frame::size + 1, frame::size + 1000, frame::size + 2999}) {
+    CAPTURE(first);
+    ring all = ring::create();
+    end reader(all);
+    const std::vector<std::byte> payload = contents(3, size);
+    std::vector<std::byte> bytes = wire_bytes(header_of(3, size), payload);
+    const piece before{bytes.data(), first};
+    const piece behind{bytes.data() + first, bytes.size() - first};
+    REQUIRE(all.write({&before, 1}).all);
+    std::vector<std::byte> into(size);
+    std::uint64_t came = 0;
+    CHECK_FALSE(
+        reader.connection->take_in_place(reader.memory, header_of(3, size), {into.data(), size}, came, no_rest));
+    CHECK(reader.lost.empty());
+    CHECK_FALSE(reader.connection->between_frames());
+    REQUIRE(reader.early.size() == 1);
+    CHECK(reader.early[0]->arrived == first - frame::size);
+    REQUIRE(all.write({&behind, 1}).all);
+    CHECK(reader.connection->try_read());
+    CHECK(reader.connection->between_frames());
+    CHECK(reader.early[0]->arrived == size);
+    CHECK(std::equal(payload.begin(), payload.end(), reader.early[0]->payload.data()));
+  }
+}
+
+TEST_CASE("what says to be longer than any message is not taken in parts") {
+  ring all = ring::create();
+  end reader(all);
+  std::vector<std::byte> bytes = wire_bytes(header_of(3, longest + 1), contents(3, 100));
+  const piece part{bytes.data(), bytes.size()};
+  REQUIRE(all.write({&part, 1}).all);
+  std::vector<std::byte> into(longest + 1);
+  std::uint64_t came = 0;
+  const auto never = [](std::size_t) {
+    FAIL("nothing is waited for");
+    return false;
+  };
+  CHECK_FALSE(reader.connection->take_in_place(reader.memory, header_of(3, longest + 1), {into.data(), into.size()},
+                                               came, never));
+  CHECK(reader.early.empty());
+  CHECK(reader.connection->between_frames());
+  CHECK(reader.connection->try_read());
+  CHECK(reader.lost == "reading a message longer than its window");
 }

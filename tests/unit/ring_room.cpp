@@ -106,7 +106,7 @@ TEST_CASE("what has not been read is never written over, whoever is ahead") {
 }
 
 TEST_CASE("short messages stay in a lap while their reader keeps up, also one or two behind") {
-  for (const std::size_t bytes : {121U, 500U, 1064U, 2112U}) {
+  for (const std::size_t bytes : {121U, 500U, 1024U, 1064U, 2112U}) {
     for (const std::size_t behind : {std::size_t{0}, bytes, 2 * bytes}) {
       modelled_room m;
       for (int i = 0; i < 1000; ++i) {
@@ -116,6 +116,26 @@ TEST_CASE("short messages stay in a lap while their reader keeps up, also one or
       CAPTURE(bytes);
       CAPTURE(behind);
       CHECK(m.highest <= 2 * ring_room::lap);
+      CHECK(m.overwritten == 0);
+    }
+  }
+}
+
+TEST_CASE("messages of which one fits a lap take turns in two of them, also while their reader is one behind") {
+  for (const std::size_t bytes : {3073U, 4144U, 6144U}) {
+    for (const std::size_t behind : {std::size_t{0}, bytes}) {
+      CAPTURE(bytes);
+      CAPTURE(behind);
+      modelled_room m;
+      std::size_t first = 0;
+      for (int i = 0; i < 1000; ++i) {
+        const std::size_t before = m.highest;
+        REQUIRE(m.write(bytes) == bytes);
+        if (m.highest > before) ++first;  // never written to until now
+        if (m.unread() > behind) m.read(bytes);
+      }
+      CHECK(first >= 2);
+      CHECK(m.highest <= 2 * ring_room::lap + behind);
       CHECK(m.overwritten == 0);
     }
   }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <utility>
 
 namespace cohort::transport {
@@ -68,6 +69,18 @@ class patience {
     const bool came = at_once || briefly(there);
     if (came) first.came(at_once);
     return came;
+  }
+
+  /// Looks for something for as long as another core may take to copy so many bytes out of what it has been sent and as many into
+  /// what it sends, with time to spare. Not for ranks that share cores.
+  template <class There>
+  [[nodiscard]] static bool while_copied(const There& there, std::size_t bytes) noexcept {
+    constexpr std::size_t a_pause = 64;
+    for (std::size_t looks = bytes / a_pause; looks > 0; --looks) {
+      pause();
+      if (there()) return true;
+    }
+    return false;
   }
 
   /// Of ranks that share cores: looks for what one that has another core may be about to write. To offer this core instead would

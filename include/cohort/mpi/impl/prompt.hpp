@@ -27,8 +27,7 @@ COHORT_DECL bool mpi_endpoint::receive_now(int from, const envelope& expected, c
   const shm_links::link& l = links_.to(from);
   if (l.memory == nullptr || !l.connection->between_frames() || !how_to_wait().looks_briefly()) return false;
   if (!matcher_.idle(expected.context)) return false;
-  return l.memory->comes_soon(how_to_wait(), frame::size + into.bytes) &&
-         l.connection->take_in_place(*l.memory, expected, into, came);
+  return receive_soon(*l.memory, *l.connection, how_to_wait(), expected, into, came);
 }
 
 /// Whether MPI has nothing of this rank's that a turn of the engine has to see to.

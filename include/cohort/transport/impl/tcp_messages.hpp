@@ -73,8 +73,7 @@ inline bool tcp_transport::receive_now(int from, const envelope& expected, const
   if (p.memory == nullptr) return receive_from_socket(p, expected, into, came);
   if (!how_to_wait().looks_briefly() || !matcher_.idle(expected.context) || !p.connection->between_frames())
     return false;
-  return p.memory->comes_soon(how_to_wait(), frame::size + into.bytes) &&
-         p.connection->take_in_place(*p.memory, expected, into, came);
+  return receive_soon(*p.memory, *p.connection, how_to_wait(), expected, into, came);
 }
 
 /// To look for an answer here saves what a message costs that somebody waits for.

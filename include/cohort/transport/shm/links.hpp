@@ -20,6 +20,18 @@
 
 namespace cohort::transport {
 
+/// Receives the next message if it is what is expected and comes soon. `c` runs over `memory`.
+///
+/// Needs:  nobody else waits for it, `between_frames`
+/// Result: false: a request is needed, and the connection may have ended
+[[gnu::always_inline]] [[nodiscard]] inline bool receive_soon(shm_stream& memory, peer_connection& c, patience& how,
+                                                              const envelope& expected, const piece& into,
+                                                              std::uint64_t& came) {
+  return memory.comes_soon(how, frame::size + into.bytes) &&
+         c.take_in_place(memory, expected, into, came,
+                         [&](std::size_t bytes) { return memory.goes_on_soon(how, bytes); });
+}
+
 class shm_links {
  public:
   struct link {

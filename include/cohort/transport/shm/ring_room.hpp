@@ -16,9 +16,8 @@ class ring_room {
  public:
   static constexpr std::size_t capacity = std::size_t{256} << 10;
   /// What short messages use of it while their reader keeps up: with the entries of the ring and with what is sent, less than a
-  /// first-level cache. Longer ones use three times as much.
+  /// first-level cache. Longer ones use two or three times as much: one place is read while the next is written.
   static constexpr std::size_t lap = std::size_t{6} << 10;
-  static constexpr std::size_t longest_of_long_lap = lap * 3 / 2;
 
   struct place {
     std::size_t start;
@@ -93,9 +92,14 @@ class ring_room {
     std::size_t start;
   };
 
+  /// How far messages of so many bytes go before they begin again; 0: through all of the room.
+  [[nodiscard]] static constexpr std::size_t lap_of(std::size_t bytes) noexcept {
+    return bytes <= lap / 2 ? lap : bytes <= lap ? 2 * lap : bytes <= lap * 3 / 2 ? 3 * lap : 0;
+  }
   [[nodiscard]] static bool ends_lap(std::size_t start, std::size_t bytes) noexcept {
-    if (bytes <= lap) return start % lap + bytes > lap;
-    return bytes <= longest_of_long_lap && start % (3 * lap) + bytes > 3 * lap;
+    const std::size_t whole = lap_of(bytes);
+    if (whole == 0 || start == 0) return false;
+    return start % whole == 0 || start % whole + bytes > whole;
   }
   [[nodiscard]] std::size_t start_of(std::size_t i) const noexcept {
     return runs_[i].start + (i == 0 ? static_cast<std::size_t>(read_ - runs_[0].first) : 0);

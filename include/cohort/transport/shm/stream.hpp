@@ -5,7 +5,9 @@
 
 #include <cohort/transport/byte_stream.hpp>
 #include <cohort/transport/first_look.hpp>
+#include <cohort/transport/frame.hpp>
 #include <cohort/transport/patience.hpp>
+#include <cohort/transport/prompt_answers.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
 #include <cohort/transport/shm/ring.hpp>
 
@@ -33,8 +35,17 @@ class shm_stream final : public byte_stream {
   /// Whether the next message, of so many bytes with its header, is here or comes within a moment.
   [[nodiscard]] bool comes_soon(patience& how, std::size_t bytes) noexcept {
     const auto there = [this] { return has_data(); };
+    if (bytes <= ring_head::beside) return how.briefly(there, when_);
     // The first lines of a longer one are written while the one that is looked at comes back to its writer.
-    return bytes <= ring_head::beside ? how.briefly(there, when_) : how.briefly(there);
+    if (how.briefly(there)) return true;
+    if (how.crowded() || bytes > longest_at_once + frame::size || !answers_.expected()) return false;
+    const bool came = patience::while_copied(there, bytes);
+    answers_.came(came);
+    return came;
+  }
+  /// The same of the rest of one that has begun to come.
+  [[nodiscard]] bool goes_on_soon(const patience& how, std::size_t bytes) const noexcept {
+    return !how.crowded() && patience::while_copied([this] { return has_data(); }, bytes);
   }
 
   // --- short messages, written and looked at where they are: peer_connection::write_in_place, take_in_place
@@ -72,7 +83,7 @@ class shm_stream final : public byte_stream {
   }
   void close() noexcept override {}
 
-  [[nodiscard]] std::size_t eager_limit() const noexcept override { return (std::size_t{64} << 10) - 1; }
+  [[nodiscard]] std::size_t eager_limit() const noexcept override { return longest_at_once; }
   [[nodiscard]] cursor* outgoing_cursor(std::size_t number) noexcept override {
     boost::system::error_code failure;  // which the send that follows meets again, and tells
     if (!out_) (void)open_out(failure);
@@ -109,6 +120,7 @@ class shm_stream final : public byte_stream {
   }
 
  private:
+  static constexpr std::size_t longest_at_once = std::size_t{64} << 10;
   using kernel_copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
 
   /// All of `here` to or from what stands at `there` in the peer, piece by piece.
@@ -179,6 +191,7 @@ class shm_stream final : public byte_stream {
   bool handed_over_ = false;  // its letter waits for no room
   ring in_{};
   first_look when_{};
+  prompt_answers answers_{};
   bool may_read_ = true;  // the kernel has not refused yet
   bool may_write_ = true;
 };
