@@ -18,7 +18,7 @@ OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter
 ALL_REDUCE_SIZES = [8, 64, 512, 4096, 16384, 65536, 262144, 1048576, 2097152, 4194304, 16777216, 67108864]
 OTHER_SIZES = [8, 65536, 4194304]
 P2P_SIZES = [8, 4096, 65536, 1048576, 4194304]
-PEERS = ["cohort_registered", "bare", "bare_single", "bare_registered", "bare_played", "openmpi", "mpich", "gloo", "openmpi_requests",
+PEERS = ["cohort_registered", "bare", "bare_single", "bare_registered", "openmpi", "mpich", "gloo", "openmpi_requests",
          "mpich_requests", "bare_openmpi", "bare_mpich", "cohort_openmpi", "cohort_mpich"]
 UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -89,9 +89,7 @@ def start_jobs(options, ranks, transport, say):
     """The ranks of every library that there is; `say` is called with why one is left out."""
     running = {}
     for library in ["cohort"] + options.peers:
-        if library.endswith(("_registered", "_single", "_played")) and transport != "shm":
-            continue
-        if library == "bare_played" and ranks <= len(os.sched_getaffinity(0)):
+        if library.endswith(("_registered", "_single")) and transport != "shm":
             continue
         if library in ("bare_openmpi", "bare_mpich") and (transport, ranks) != ("tcp", 2):
             continue

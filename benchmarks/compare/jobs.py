@@ -54,8 +54,6 @@ LIBRARIES["bare"] = {"launcher": None, "shm": {"MEASURE_TRANSPORT": "shm"}, "tcp
 for each in ("cohort", "bare"):
     LIBRARIES[each + "_registered"] = dict(
         LIBRARIES[each], program=each, shm=dict(LIBRARIES[each]["shm"], MEASURE_REGISTER="1"))
-# Registered all_reduces of more ranks than cores, by one process a core.
-LIBRARIES["bare_played"] = dict(LIBRARIES["bare"], program="bare", shm={"MEASURE_TRANSPORT": "played", "MEASURE_REGISTER": "1"})
 LIBRARIES["bare_single"] = dict(LIBRARIES["bare"], program="bare", shm={"MEASURE_TRANSPORT": "single"})
 # Cohort over either, with MPI's own promises: that ranks call the same is not checked before MPI's own collectives.
 for mpi in ("openmpi", "mpich"):

@@ -8,16 +8,15 @@ import subprocess
 import time
 
 TITLES = {"cohort": "cohort", "cohort_registered": "registered", "bare": "bare", "bare_single": "bare, one copy",
-          "bare_registered": "bare, reg.", "bare_played": "bare, played", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
+          "bare_registered": "bare, reg.", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
           "openmpi_requests": "Open MPI, I", "mpich_requests": "MPICH, I",
           "bare_openmpi": "bare, Open MPI", "bare_mpich": "bare, MPICH", "cohort_openmpi": "over Open MPI", "cohort_mpich": "over MPICH"}
 LIBRARIES = list(TITLES)
 # The colour says which library, the line how it is asked.
 LOOKS = {"cohort": ("tab:blue", "-"), "cohort_registered": ("tab:cyan", "-"), "bare": ("black", ":"),
-         "bare_single": ("tab:gray", ":"), "bare_registered": ("tab:cyan", ":"), "bare_played": ("tab:cyan", "--"),
-         "openmpi": ("tab:orange", "-"), "mpich": ("tab:green", "-"), "gloo": ("tab:red", "-"),
-         "openmpi_requests": ("tab:orange", "--"), "mpich_requests": ("tab:green", "--"),
-         "bare_openmpi": ("tab:orange", ":"), "bare_mpich": ("tab:green", ":"),
+         "bare_single": ("tab:gray", ":"), "bare_registered": ("tab:cyan", ":"), "openmpi": ("tab:orange", "-"),
+         "mpich": ("tab:green", "-"), "gloo": ("tab:red", "-"), "openmpi_requests": ("tab:orange", "--"),
+         "mpich_requests": ("tab:green", "--"), "bare_openmpi": ("tab:orange", ":"), "bare_mpich": ("tab:green", ":"),
          "cohort_openmpi": ("tab:orange", "-."), "cohort_mpich": ("tab:green", "-.")}
 
 
@@ -151,7 +150,7 @@ def markdown(options, rows, limits, trouble, seconds, about, aims):
             "the rounds; Gloo has TCP alone. `registered` is cohort with the same buffers registered. `bare` is no library: "
             "the bytes and the words or system calls that the operation needs, and nothing that finds mistakes, failures or "
             "who is slow (peers/bare.cpp); with one copy, by the kernel, instead of two through shared memory; with the "
-            "buffers registered; with these, one process a core doing the work of all (`played`). `over ...` is cohort over that library, unchecked as MPI is "
+            "buffers registered. `over ...` is cohort over that library, unchecked as MPI is "
             "(`COHORT_MPI_CHECK=never`); in the tables of shared memory its collectives go through memory of cohort's own and "
             "only its messages through MPI, in those of TCP all of it through MPI. The last column is its time over that of the same calls of MPI alone. `I` is MPI by "
             "the calls that return at once (MPI_Iallreduce, MPI_Isend and so on) and MPI_Test until they have ended, which is "

@@ -53,7 +53,7 @@ def ratios_of(row, registered):
 def limit_of(row, registered):
     """How many times as long the fastest peer takes as the same without any library; None where that was not measured."""
     best = report.best_peer(row)
-    libraries = ("bare_registered", "bare_played") if registered else ("bare", "bare_single")
+    libraries = ("bare_registered",) if registered else ("bare", "bare_single")
     least = min((row["times"][l]["median"] for l in libraries if l in row["times"]), default=None)
     return row["times"][best]["median"] / least if best and least else None
 

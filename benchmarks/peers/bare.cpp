@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // The driver of a comparison for no library at all: what each operation takes when nothing is moved, said or checked but
 // what it needs. What a library can be is between this and its peers. MEASURE_TRANSPORT says how: shm, single (one copy by
-// the kernel instead of two through shared memory), played (one process a processor does the work of all) or tcp.
+// the kernel instead of two through shared memory) or tcp.
 #include "../measure.hpp"
 #include "bare_memory.hpp"
-#include "bare_played.hpp"
 #include "bare_shared.hpp"
 #include "bare_single.hpp"
 #include "bare_sockets.hpp"
@@ -62,7 +61,7 @@ int main() {
     const int ranks = std::stoi(variable("WORLD_SIZE"));
     bare::settle(rank, ranks);
     const std::string name = "/cohort_bare_" + variable("MASTER_PORT");
-    const std::size_t areas = 2 * static_cast<std::size_t>(ranks) + 2;  // two for messages, and those of who plays
+    const std::size_t areas = static_cast<std::size_t>(ranks) + 2;  // two for messages
     const bare::shared_memory memory(name, areas * sizeof(bare::rank_area), rank == 0);
     auto* const all = static_cast<bare::rank_area*>(memory.start());
     all[rank].process.store(static_cast<std::uint64_t>(::getpid()));
@@ -79,10 +78,6 @@ int main() {
       ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
       one_by_one<bare::over_one_copy> single(name, all, rank, ranks);
       return measure::serve<sum>(single);
-    }
-    if (transport == "played") {
-      one_by_one<bare::over_memory_played> played(name, all, rank, ranks);
-      return measure::serve<sum>(played);
     }
     one_by_one<bare::over_memory> shared(name, all, rank, ranks);
     return measure::serve<sum>(shared);

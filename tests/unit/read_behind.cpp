@@ -134,7 +134,7 @@ void read_some(std::size_t bytes) {
     std::uint64_t came = ~std::uint64_t{0};
     REQUIRE(reader.connection->between_frames());
     REQUIRE(all.has_data());
-    REQUIRE(reader.connection->take_in_place(reader.memory, header_of(i, bytes), {into.data(), bytes}, came, no_rest));
+    REQUIRE(reader.connection->take_in_place(reader.memory, header_of(i, bytes), {into.data(), bytes}, came));
     CHECK(came == bytes);
     CHECK(into == contents(i, bytes));
   }
@@ -193,7 +193,7 @@ TEST_CASE("a message in parts is taken where it is asked for, as long as its res
       };
       std::vector<std::byte> into(size);
       std::uint64_t came = 0;
-      REQUIRE(reader.connection->take_in_place(reader.memory, header_of(3, size), {into.data(), size}, came, rest));
+      REQUIRE(reader.connection->take_in_parts(reader.memory, header_of(3, size), {into.data(), size}, came, rest));
       CHECK(came == size);
       CHECK(into == payload);
       CHECK(reader.early.empty());
@@ -216,7 +216,7 @@ TEST_CASE("a message whose rest does not come soon goes where it would have gone
     std::vector<std::byte> into(size);
     std::uint64_t came = 0;
     CHECK_FALSE(
-        reader.connection->take_in_place(reader.memory, header_of(3, size), {into.data(), size}, came, no_rest));
+        reader.connection->take_in_parts(reader.memory, header_of(3, size), {into.data(), size}, came, no_rest));
     CHECK(reader.lost.empty());
     CHECK_FALSE(reader.connection->between_frames());
     REQUIRE(reader.early.size() == 1);
@@ -241,7 +241,7 @@ TEST_CASE("what says to be longer than any message is not taken in parts") {
     FAIL("nothing is waited for");
     return false;
   };
-  CHECK_FALSE(reader.connection->take_in_place(reader.memory, header_of(3, longest + 1), {into.data(), into.size()},
+  CHECK_FALSE(reader.connection->take_in_parts(reader.memory, header_of(3, longest + 1), {into.data(), into.size()},
                                                came, never));
   CHECK(reader.early.empty());
   CHECK(reader.connection->between_frames());

@@ -154,13 +154,17 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   /// Result: false: nothing was sent, by `send_now` it may be
   template <class Memory>
   [[nodiscard]] bool write_in_place(Memory& memory, const envelope& header, const piece& payload) noexcept;
-  /// Takes the message at the front of that memory, if it is what is expected, and whole, or its rest comes as long as
-  /// `rest_comes(bytes that are missing)` says that more has.
+  /// Takes the message at the front of that memory, if it is whole and what is expected.
   ///
   /// Needs:  nobody else waits for it, `between_frames`, there is something
+  /// Result: false: nothing was taken, a request is needed
+  template <class Memory>
+  [[nodiscard]] bool take_in_place(Memory& memory, const envelope& expected, const piece& into, std::uint64_t& came);
+  /// The same of one that is not whole, as long as `rest_comes(bytes that are missing)` says that more has come.
+  ///
   /// Result: false: a request is needed, and the connection may have ended
   template <class Memory, class RestComes>
-  [[nodiscard]] bool take_in_place(Memory& memory, const envelope& expected, const piece& into, std::uint64_t& came,
+  [[nodiscard]] bool take_in_parts(Memory& memory, const envelope& expected, const piece& into, std::uint64_t& came,
                                    const RestComes& rest_comes);
   enum class first_message : unsigned char { none, taken, another };
   /// The same of a stream that shows nothing before it is read: what has come is read, the rest of it too if it comes at once, and if it
@@ -345,8 +349,6 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] bool take_offered(request& receive, std::uint64_t ticket);
   [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
                                                 std::span<const piece> into);
-  template <class Memory, class RestComes>
-  [[nodiscard]] bool take_in_parts(Memory& memory, const piece& into, std::uint64_t& came, const RestComes& rest_comes);
   void note_taken(std::size_t bytes, std::uint64_t& came);
   bool use_behind();
   void keep_places();

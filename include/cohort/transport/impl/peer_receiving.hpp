@@ -13,17 +13,15 @@ inline void peer_connection::note_taken(std::size_t bytes, std::uint64_t& came) 
   return_credit(bytes);
 }
 
-template <class Memory, class RestComes>
+template <class Memory>
 [[gnu::always_inline]] inline bool peer_connection::take_in_place(Memory& memory, const envelope& expected,
-                                                                  const piece& into, std::uint64_t& came,
-                                                                  const RestComes& rest_comes) {
+                                                                  const piece& into, std::uint64_t& came) {
   const std::span<const std::byte> there = memory.front();
   const auto* const header = reinterpret_cast<const unsigned char*>(there.data());
   if (there.size() < frame::size || !frame::is_message_for(header, expected, into.bytes)) return false;
   const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
   // Read once more, and checked once more: the sender may write there meanwhile.
-  if (bytes > into.bytes) return false;
-  if (bytes > there.size() - frame::size) return take_in_parts(memory, {into.data, bytes}, came, rest_comes);
+  if (bytes > into.bytes || bytes > there.size() - frame::size) return false;
   memory.take(frame::size, {into.data, bytes});
   note_taken(bytes, came);
   return true;
@@ -31,21 +29,26 @@ template <class Memory, class RestComes>
 
 /// What has been taken of a message whose rest does not come soon goes where it would have gone anyway.
 template <class Memory, class RestComes>
-[[gnu::noinline]] bool peer_connection::take_in_parts(Memory& memory, const piece& into, std::uint64_t& came,
-                                                      const RestComes& rest_comes) {
-  if (into.bytes > eager_limit_) return false;
+[[gnu::noinline]] bool peer_connection::take_in_parts(Memory& memory, const envelope& expected, const piece& into,
+                                                      std::uint64_t& came, const RestComes& rest_comes) {
+  std::span<const std::byte> there = memory.front();
   unsigned char header[frame::size];
-  std::memcpy(header, memory.front().data(), frame::size);
+  if (there.size() < frame::size) return false;
+  std::memcpy(header, there.data(), frame::size);  // the sender may write there meanwhile
+  if (!frame::is_message_for(header, expected, into.bytes)) return false;
+  const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
+  if (bytes > into.bytes || bytes > eager_limit_) return false;
   std::size_t seen = frame::size;
   std::size_t here = 0;
   do {
-    const std::size_t part = std::min(memory.front().size() - seen, into.bytes - here);
+    there = memory.front();
+    const std::size_t part = std::min(there.size() - seen, bytes - here);
     memory.take(seen, {into.data + here, part});
     seen = 0;
     here += part;
-  } while (here < into.bytes && rest_comes(into.bytes - here));
-  if (here == into.bytes) {
-    note_taken(here, came);
+  } while (here < bytes && rest_comes(bytes - here));
+  if (here == bytes) {
+    note_taken(bytes, came);
     return true;
   }
   if (consume(reinterpret_cast<const std::byte*>(header), frame::size)) (void)consume(into.data, here);

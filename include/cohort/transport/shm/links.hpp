@@ -27,8 +27,10 @@ namespace cohort::transport {
 [[gnu::always_inline]] [[nodiscard]] inline bool receive_soon(shm_stream& memory, peer_connection& c, patience& how,
                                                               const envelope& expected, const piece& into,
                                                               std::uint64_t& came) {
-  return memory.comes_soon(how, frame::size + into.bytes) &&
-         c.take_in_place(memory, expected, into, came,
+  if (!memory.comes_soon(how, frame::size + into.bytes)) return false;
+  if (c.take_in_place(memory, expected, into, came)) return true;
+  return frame::size + into.bytes > ring_head::beside &&
+         c.take_in_parts(memory, expected, into, came,
                          [&](std::size_t bytes) { return memory.goes_on_soon(how, bytes); });
 }
 
