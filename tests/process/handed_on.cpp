@@ -82,7 +82,7 @@ task<int> calls(communicator<cpu> world) {
   const int p = world.size();
   const int me = world.rank();
   const auto ranks = static_cast<std::size_t>(p);
-  for (unsigned call = 0; call < 300; ++call) {
+  for (unsigned call = 0; call < 500; ++call) {
     const auto kind = same() % 4;
     const int chosen = static_cast<int>(same() % ranks);
     // Late now and then, so that each comes first and last.

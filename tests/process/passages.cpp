@@ -2,7 +2,7 @@
 // Long blocks of ranks that share memory go through their window or by messages, as the ranks agree every few calls: both are
 // taken, by all ranks alike, and do the same, whatever comes between, however many are under way, and whoever comes late.
 #include "../support/processes.hpp"
-#include "../support/sanitizer.hpp"
+#include "../support/steps.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -42,28 +42,14 @@ void expect_ok(int ranks, task<int> (*rank_main)(world_type), const harness::var
   for (const harness::rank_result& r : results) CHECK_MESSAGE(r.ok(), harness::describe(results));
 }
 
-/// What the i-th element of a block is without i. It differs by more than 97 from one call, or one pair of ranks, to another.
+/// What a block begins with: another number for each call, and each pair of ranks.
 int first_of(int from, int to, int call) { return ((from * 8 + to) * 1000 + call) * 100; }
 
-COHORT_TEST_NOT_SANITIZED void fill(int* block, std::size_t n, int from, int to, int call) {
-  const int first = first_of(from, to, call);
-  int next = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    block[i] = first + next;
-    next = next == 96 ? 0 : next + 1;
-  }
-}
-COHORT_TEST_NOT_SANITIZED bool is_filled(const int* block, std::size_t n, int from, int to, int call) {
-  const int first = first_of(from, to, call);
-  int next = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (block[i] != first + next) return false;
-    next = next == 96 ? 0 : next + 1;
-  }
-  return true;
+void fill(int* block, std::size_t n, int from, int to, int call) {
+  harness::put_steps(block, n, first_of(from, to, call), 1);
 }
 void check(const int* block, std::size_t n, int from, int to, int call, const char* what) {
-  harness::expect(is_filled(block, n, from, to, call), what);
+  harness::expect(harness::are_steps(block, n, first_of(from, to, call), 1), what);
 }
 
 /// How often a call was carried out in either way, by what this rank remembers of the last agreement.

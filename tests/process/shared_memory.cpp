@@ -4,7 +4,7 @@
 #include "../support/forbid_copying.hpp"
 #include "../support/one_core.hpp"
 #include "../support/processes.hpp"
-#include "../support/sanitizer.hpp"
+#include "../support/steps.hpp"
 #include "fault_support.hpp"
 
 #include <doctest/doctest.h>
@@ -27,26 +27,15 @@ using namespace cohort;
 
 namespace {
 
-/// `first`, and every element `each` more than the one before, for a thousand of them, again and again.
-COHORT_TEST_NOT_SANITIZED void put_steps(int* at, std::size_t count, int first, int each) {
-  for (std::size_t i = 0; i < count; ++i) at[i] = first + each * static_cast<int>(i % 1000);
-}
-COHORT_TEST_NOT_SANITIZED bool are_steps(const int* at, std::size_t count, int first, int each) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (at[i] != first + each * static_cast<int>(i % 1000)) return false;
-  }
-  return true;
-}
-
 std::vector<int> input_of(int rank, std::size_t count) {
   std::vector<int> v(count);
-  put_steps(v.data(), count, rank + 1, rank + 1);
+  harness::put_steps(v.data(), count, rank + 1, rank + 1);
   return v;
 }
 
 bool all_summed(std::span<const int> v, int ranks) {
   const int each = ranks * (ranks + 1) / 2;
-  return are_steps(v.data(), v.size(), each, each);
+  return harness::are_steps(v.data(), v.size(), each, each);
 }
 
 /// Who registers: everybody, nobody, the even ranks, rank 0 only its input.
@@ -224,13 +213,11 @@ task<int> without_reading(communicator<cpu> world) {
 
 int first_of_block(int from, int to, int round) { return from * 100003 + to * 1009 + round * 17; }
 
-std::vector<int> block_of(int from, int to, int round, std::size_t count) {
-  std::vector<int> v(count);
-  put_steps(v.data(), count, first_of_block(from, to, round), 1);
-  return v;
+void put_block_of(int from, int to, int round, std::span<int> block) {
+  harness::put_steps(block.data(), block.size(), first_of_block(from, to, round), 1);
 }
 bool is_block_of(int from, int to, int round, std::span<const int> found) {
-  return are_steps(found.data(), found.size(), first_of_block(from, to, round), 1);
+  return harness::are_steps(found.data(), found.size(), first_of_block(from, to, round), 1);
 }
 
 /// Blocks that go through the window, and by messages, and the other way round: of each length the last that does and the
@@ -244,10 +231,9 @@ task<int> long_blocks(communicator<cpu> world) {
       const std::size_t count = total / sizeof(int) / ranks - (past ? 0 : 1);
       const int root_rank = static_cast<int>(count % ranks);
       const int round = static_cast<int>(total >> 20) + (past ? 1 : 0);
-      std::vector<int> given;
+      std::vector<int> given(count * ranks);
       for (int k = 0; k < p; ++k) {
-        const std::vector<int> block = block_of(me, k, round, count);
-        given.insert(given.end(), block.begin(), block.end());
+        put_block_of(me, k, round, std::span(given).subspan(static_cast<std::size_t>(k) * count, count));
       }
       std::vector<int> one(count, -1);
       std::vector<int> all(count * ranks, -1);

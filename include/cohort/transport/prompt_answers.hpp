@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Whether a message is likely to come as soon as it is asked for. Used by tcp.hpp, for each rank that a socket leads to.
+// Whether a message is likely to come as soon as it is asked for. Used by tcp.hpp and shm/stream.hpp, for each
+// rank that a socket or memory leads to.
 #pragma once
 
 #include <algorithm>

@@ -191,8 +191,8 @@ class shm_stream final : public byte_stream {
   bool handed_over_ = false;  // its letter waits for no room
   ring in_{};
   first_look when_{};
-  prompt_answers answers_{};
-  bool may_read_ = true;  // the kernel has not refused yet
+  prompt_answers answers_{};  // of messages that do not stand beside their word
+  bool may_read_ = true;      // the kernel has not refused yet
   bool may_write_ = true;
 };
 
