@@ -66,6 +66,34 @@ void fold(T* out, const Of& of, int ranks, std::size_t at, std::size_t n, const 
   }
 }
 
+#if defined(__x86_64__)
+/// Blocks of elements that begin with lines, past the caches, without a call between their loads and those of the next.
+template <int Ranks, class T, class Op, class Of, class To>
+BARE_AVX2 void fold_past_caches(const To& to, const Of& of, int rank, std::size_t at, std::size_t blocks,
+                                const Op& op) {
+  constexpr std::size_t each = cohort::detail::stream_block / sizeof(T);
+  alignas(64) T near[each];
+  const bool whole_lines = cohort::detail::stores_whole_lines();
+  const T* s[Ranks];
+  T* d[Ranks];
+  for (int k = 0; k < Ranks; ++k) s[k] = of(k) + at, d[k] = to((rank + k) % Ranks) + at;
+  for (; blocks > 0; --blocks) {
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < each; ++i) {
+      T value = s[0][i];
+      for (int k = 1; k < Ranks; ++k) value = op(value, s[k][i]);
+      near[i] = value;
+    }
+    for (int k = 0; k < Ranks; ++k) {
+      cohort::detail::stream_block_inline(reinterpret_cast<std::byte*>(d[k]), reinterpret_cast<const std::byte*>(near),
+                                          whole_lines);
+      s[k] += each, d[k] += each;
+    }
+  }
+  __builtin_ia32_vzeroupper();
+}
+#endif
+
 /// The same result to each of `to(0)` to `to(ranks - 1)`, past the caches where that is wanted. A short piece at a time: more
 /// of what comes next is on its way meanwhile.
 template <class T, class Op, class Of, class To>
@@ -77,7 +105,18 @@ void fold_to_all(const To& to, const Of& of, int rank, int ranks, std::size_t at
   alignas(64) T near[near_by<T>];
   const cohort::detail::line_streamer stream = cohort::detail::widest_streamer();
   const std::size_t each = past_caches ? streamed : n < far_longer ? near_by<T> : short_piece;
-  for (std::size_t done = 0; done < n; done += each) {
+  std::size_t done = 0;
+#if defined(__x86_64__)
+  if (past_caches && (ranks == 2 || ranks == 4 || ranks == 8)) {  // the slices begin with lines
+    const std::size_t blocks = n / each;
+    const auto all = ranks == 2   ? fold_past_caches<2, T, Op, Of, To>
+                     : ranks == 4 ? fold_past_caches<4, T, Op, Of, To>
+                                  : fold_past_caches<8, T, Op, Of, To>;
+    all(to, of, rank, at, blocks, op);
+    done = blocks * each;
+  }
+#endif
+  for (; done < n; done += each) {
     const std::size_t here = std::min(each, n - done);
     fold(near, of, ranks, at + done, here, op);
     for (int i = 0; i < ranks; ++i) {

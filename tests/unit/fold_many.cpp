@@ -156,6 +156,8 @@ int wrongly_folded(const Op& op) {
     }
   }
   for (const int k : {2, 5, 9}) wrong += wrong_in<T>(r, op, k, two_blocks, -1, 0, k == 5);
+  // Whole blocks past the caches, in one pass or in several, and the result in place of a source.
+  for (const int k : {2, 3, 4, 5, 8, 9}) wrong += wrong_in<T>(r, op, k, two_blocks, k == 4 ? 1 : -1, 0, true);
   return wrong;
 }
 
@@ -203,6 +205,53 @@ TEST_CASE_TEMPLATE("fold_many: functors of the user's, in the order of the sourc
   CHECK(wrongly_folded<T>([](const T& a, const T& b) { return static_cast<T>(a - b); }) == 0);
   CHECK(wrongly_folded<T>([](const T& a, const T& b) { return static_cast<T>(a * T(2) + b); }) == 0);
   CHECK(wrongly_folded<T>([](const T&, const T& b) { return b; }) == 0);
+}
+
+TEST_CASE_TEMPLATE("fold_many: a product and a sum are rounded one after the other", T, float, double) {
+  CHECK(wrongly_folded<T>([](const T& a, const T& b) { return a * T(1.1) + b; }) == 0);
+}
+
+/// The mean of sources to several places at once, which begin as far from a line each, or not.
+template <class T>
+int wrong_in_places(int ranks, std::size_t places, std::size_t length, std::size_t offset, std::size_t of_last) {
+  const cohort::average mean;
+  const reducer r = make_reducer<T>(mean);
+  std::vector<std::unique_ptr<raw_array<T>>> in, out;
+  std::vector<const std::byte*> sources;
+  std::vector<std::byte*> to;
+  for (int k = 0; k < ranks; ++k) {
+    in.push_back(std::make_unique<raw_array<T>>(length, offset));
+    for (std::size_t i = 0; i < length; ++i) in.back()->set(i, sample<T>(i + static_cast<std::size_t>(3 * k)));
+    sources.push_back(in.back()->data());
+  }
+  for (std::size_t p = 0; p < places; ++p) {
+    out.push_back(std::make_unique<raw_array<T>>(length + 1, p + 1 == places ? of_last : offset));
+    out.back()->set(length, sample<T>(3));
+    to.push_back(out.back()->data());
+  }
+  r.fold_past_caches(r.op, to, sources, length, r.finish, ranks);
+  int wrong = 0;
+  for (std::size_t i = 0; i < length; ++i) {
+    float total = 0;
+    for (int k = 0; k < ranks; ++k) total += static_cast<float>(sample<T>(i + static_cast<std::size_t>(3 * k)));
+    const T expected = static_cast<T>(static_cast<float>(static_cast<T>(total)) / static_cast<float>(ranks));
+    for (const auto& each : out) wrong += !same_bits(each->get(i), expected);
+  }
+  for (const auto& each : out) wrong += !same_bits(each->get(length), sample<T>(3));
+  return wrong;
+}
+
+TEST_CASE_TEMPLATE("fold_past_caches: the same to several places, with the functor's last step", T, float, half,
+                   bfloat16) {
+  for (const int ranks : {2, 3, 4, 5, 8}) {
+    for (const std::size_t places : {1U, 2U, 5U}) {
+      for (const std::size_t length : {0U, 16U, 255U, 256U, 1500U}) {
+        CHECK(wrong_in_places<T>(ranks, places, length, 0, 0) == 0);
+        CHECK(wrong_in_places<T>(ranks, places, length, 24, 24) == 0);
+        CHECK(wrong_in_places<T>(ranks, places, length, 0, 8) == 0);
+      }
+    }
+  }
 }
 
 TEST_CASE("fold_many: bool, complex numbers, structs, wider accumulators") {

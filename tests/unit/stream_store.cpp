@@ -63,6 +63,36 @@ TEST_CASE("stream_copy: bytes at any address, of any number") {
 }
 
 #if COHORT_HAS_STREAM_STORE
+#if defined(__x86_64__)
+[[gnu::target("avx")]] void stream_blocks(std::byte* dst, const std::byte* src, std::size_t blocks, bool whole_lines) {
+  for (; blocks > 0; --blocks, dst += stream_block, src += stream_block) stream_block_inline(dst, src, whole_lines);
+  __builtin_ia32_vzeroupper();
+}
+
+TEST_CASE("streamed blocks: without a call, by stores of lines and of halves of them") {
+  if (!__builtin_cpu_supports("avx")) {
+    MESSAGE("this processor has no AVX, which such loops are compiled for");
+    return;
+  }
+  for (const bool whole_lines : {false, true}) {
+    if (whole_lines && !stores_whole_lines()) {
+      MESSAGE("this processor has no store of a whole line");
+      continue;
+    }
+    for (const std::size_t blocks : {0U, 1U, 3U}) {
+      for (const std::size_t from : {0U, 1U, 16U, 40U}) {
+        memory source(blocks * stream_block + stream_line);
+        memory target(blocks * stream_block);
+        fill(source);
+        stream_blocks(target.at(0), source.at(from), blocks, whole_lines);
+        stream_fence();
+        CHECK(arrived(target, target.at(0), source.at(from), blocks * stream_block));
+      }
+    }
+  }
+}
+#endif
+
 TEST_CASE("streamed lines: by stores of every width that this processor has") {
   std::vector<line_streamer> all{&stream_lines_by_16};
 #if defined(__x86_64__)

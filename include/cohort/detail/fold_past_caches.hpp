@@ -6,6 +6,7 @@
 #include <cohort/detail/fold_many.hpp>
 #include <cohort/detail/reducer.hpp>
 #include <cohort/detail/stream_store.hpp>
+#include <cohort/half.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -13,6 +14,13 @@
 #include <cstring>
 #include <numeric>
 #include <span>
+#include <type_traits>
+
+#if defined(__clang__)
+// As in fold_many.hpp: not every functor's loop can be vectorised.
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
 
 namespace cohort::detail {
 
@@ -30,6 +38,34 @@ inline constexpr std::size_t lines_of_block = [] {
   constexpr std::size_t unit = stream_line / std::gcd(stream_line, sizeof(T));
   return std::max(many_block<T> / unit * unit, std::size_t{1});
 }();
+
+#if COHORT_HAS_AVX2_KERNELS
+/// Whether there is one pass for `k` operands of T, so that blocks of them need no call each.
+template <class T, class Op>
+[[nodiscard]] bool has_block_pass(int k) noexcept {
+  return has_fold_loop<avx2_arrays, T, Op> && operands_of_pass<avx2_arrays>(k) == k && avx2_arrays::available();
+}
+
+/// Elements [at, at + blocks * stream_block / sizeof(T)) of all sources to all places, which begin lines there. What is
+/// between the loads of one block and of the next decides how many of them wait for memory at a time: no calls.
+template <class T, class Op>
+[[gnu::target("avx2,f16c")]] void fold_blocks_with_avx2(std::span<std::byte* const> places, const T* const* sources,
+                                                        std::size_t at, std::size_t blocks, int k, const Op& op,
+                                                        const void* functor, last_step finish, int ranks) {
+  constexpr std::size_t n = stream_block / sizeof(T);
+  std::size_t length = n;
+  // g++ 12 warns of what would be over of halves, which it knows there is none of.
+  if constexpr (std::is_same_v<T, half>) asm("" : "+r"(length));
+  block_memory<T, n> memory;
+  const bool whole_lines = stores_whole_lines();
+  for (; blocks > 0; --blocks, at += n) {
+    fold_pass<avx2_arrays>(memory.data(), sources[0] + at, sources + 1, at, k, length, op);
+    if (finish != nullptr) finish(functor, memory.bytes, memory.bytes, n, ranks);
+    for (std::byte* const place : places) stream_block_inline(place + at * sizeof(T), memory.bytes, whole_lines);
+  }
+  __builtin_ia32_vzeroupper();
+}
+#endif
 
 /// place[i] = s0[i] op s1[i] op ... op s(k-1)[i] for every place, combined from the left, and then op's last step.
 ///
@@ -57,6 +93,16 @@ void fold_past_caches_bytes(const void* functor, std::span<std::byte* const> pla
   std::size_t n = lines && lead > 0 ? lead / sizeof(T) : each;
   for (std::size_t at = 0; at < count; at += n, n = each) {
     n = std::min(n, count - at);
+#if COHORT_HAS_AVX2_KERNELS
+    if constexpr (has_fold_loop<avx2_arrays, T, Op>) {
+      if (lines && aligned && n == each && k > 1 && has_block_pass<T, Op>(k)) {
+        const std::size_t blocks = (count - at) / each;
+        fold_blocks_with_avx2<T, Op>(places, typed, at, blocks, k, op, functor, finish, ranks);
+        n = blocks * each;
+        continue;
+      }
+    }
+#endif
     if (k == 1) {
       std::memcpy(memory.bytes, sources[0] + at * sizeof(T), n * sizeof(T));
     } else if (aligned) {
@@ -79,3 +125,7 @@ void fold_past_caches_bytes(const void* functor, std::span<std::byte* const> pla
 }
 
 }  // namespace cohort::detail
+
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif

@@ -28,7 +28,7 @@ namespace cohort::detail {
 inline constexpr std::size_t stream_line = 64;
 /// What is made in the first-level cache and streamed from there, at a time: the shorter, the more of what is read for the
 /// next is on its way while the stores of this one leave.
-inline constexpr std::size_t stream_block = 256;
+inline constexpr std::size_t stream_block = 512;
 
 /// Makes the streaming stores of this thread visible before any store after it. An ordinary release store does not.
 inline void stream_fence() noexcept {
@@ -57,6 +57,29 @@ COHORT_LINE_STREAMER(stream_lines_by_16, 16, )
 #if defined(__x86_64__)
 COHORT_LINE_STREAMER(stream_lines_by_32, 32, [[gnu::target("avx")]])
 COHORT_LINE_STREAMER(stream_lines_by_64, 64, [[gnu::target("avx512f")]])
+
+/// stream_block bytes to the beginning of a line, without a call: for loops that are compiled for AVX and load for the next
+/// block meanwhile. `whole_lines`: whether the processor has AVX-512, whose one store fills a line. As an instruction, as
+/// what is compiled for AVX-512 itself may round a product and a sum once. Who calls it executes vzeroupper afterwards.
+[[gnu::always_inline, gnu::target("avx")]] inline void stream_block_inline(std::byte* dst, const std::byte* src,
+                                                                           bool whole_lines) noexcept {
+  using vector = long long __attribute__((vector_size(32)));
+  using line = char[stream_line];
+  for (std::size_t at = 0; at < stream_block; at += stream_line) {
+    if (whole_lines) {
+      asm volatile("vmovdqu64 {%1, %%zmm0|zmm0, %1}\n\tvmovntdq {%%zmm0, %0|%0, zmm0}"
+                   : "=m"(*reinterpret_cast<line*>(dst + at))
+                   : "m"(*reinterpret_cast<const line*>(src + at))
+                   : "xmm0");
+      continue;
+    }
+    for (std::size_t half = at; half < at + stream_line; half += sizeof(vector)) {
+      vector part;
+      std::memcpy(&part, src + half, sizeof(part));
+      COHORT_STREAM_STORE(32, reinterpret_cast<vector*>(dst + half), part);
+    }
+  }
+}
 #endif
 #undef COHORT_LINE_STREAMER
 #undef COHORT_STREAM_STORE
@@ -64,12 +87,20 @@ COHORT_LINE_STREAMER(stream_lines_by_64, 64, [[gnu::target("avx512f")]])
 #undef COHORT_STREAM_STORE_32
 #undef COHORT_STREAM_STORE_64
 
+#if defined(__x86_64__)
+/// Whether a store fills a line.
+[[nodiscard]] inline bool stores_whole_lines() noexcept {
+  static const bool found = __builtin_cpu_supports("avx512f");
+  return found;
+}
+#endif
+
 /// The widest that this processor has: the fewer stores fill a line, the fewer lines are written before they are full.
 [[nodiscard]] inline line_streamer widest_streamer() noexcept {
 #if defined(__x86_64__)
-  static const line_streamer found = __builtin_cpu_supports("avx512f") ? &stream_lines_by_64
-                                     : __builtin_cpu_supports("avx")   ? &stream_lines_by_32
-                                                                       : &stream_lines_by_16;
+  static const line_streamer found = stores_whole_lines()            ? &stream_lines_by_64
+                                     : __builtin_cpu_supports("avx") ? &stream_lines_by_32
+                                                                     : &stream_lines_by_16;
   return found;
 #else
   return &stream_lines_by_16;
