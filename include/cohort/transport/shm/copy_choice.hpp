@@ -20,8 +20,9 @@ enum class copying : unsigned char { through_ring, single_copy, by_both };
 
 class copy_choice {
  public:
-  /// The ways there are, from the first to be tried.
-  static constexpr std::array ways{copying::through_ring, copying::single_copy, copying::by_both};
+  /// The ways there are, from the first to be tried: a program that makes few calls takes no other, and what else could carry a
+  /// call out, as a window does, is held against it.
+  static constexpr std::array ways{copying::single_copy, copying::by_both, copying::through_ring};
   /// So many messages in a row are a trial. A long one takes longer than what is unsettled at first, and there may never be many.
   [[nodiscard]] static constexpr unsigned trial(std::uint64_t bytes) noexcept { return bytes < long_bytes ? 12 : 4; }
   [[nodiscard]] static constexpr unsigned unsettled(std::uint64_t bytes) noexcept { return bytes < long_bytes ? 4 : 1; }
