@@ -106,7 +106,7 @@ task<int> every_length(communicator<cpu> world) {
     co_await scans_of<long_affine<9000>>(world, count);  // longer than a piece
   for (const std::size_t count : {1U, 2U, 5U}) co_await scans_of<long_affine<300'000>>(world, count);  // than a step
   for (const std::size_t count : {1U, 3U})
-    co_await scans_of<long_affine<600'000>>(world, count);  // than a slot: by messages
+    co_await scans_of<long_affine<530'000>>(world, count);  // than a slot: by messages
   std::vector<float> means(50'000, static_cast<float>(world.rank()));
   co_await world.scan(means, average{});
   harness::expect(means == std::vector<float>(means.size(), static_cast<float>(world.rank()) / 2),

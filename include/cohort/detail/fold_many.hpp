@@ -256,14 +256,21 @@ template <class T, class Op>
   return &fold_arrays_portably<T, Op>;
 }
 
-/// Element by element: so few that choosing a kernel would take longer.
+/// Element by element: so few that choosing a kernel would take longer. An element may be so long that each copy of one is felt,
+/// and on the stack most of all.
 template <class T, class Op>
 void fold_elements(T* dst, const T* const* sources, int k, std::size_t count, const Op& op) {
   using wide = accumulator_t<Op, T>;
   for (std::size_t i = 0; i < count; ++i) {
-    wide value = static_cast<wide>(sources[0][i]);
-    for (int j = 1; j < k; ++j) value = static_cast<wide>(op(value, static_cast<wide>(sources[j][i])));
-    dst[i] = static_cast<T>(value);
+    if constexpr (std::is_same_v<wide, T>) {
+      T value = static_cast<T>(op(sources[0][i], sources[1][i]));
+      for (int j = 2; j < k; ++j) value = static_cast<T>(op(value, sources[j][i]));
+      dst[i] = value;
+    } else {
+      wide value = static_cast<wide>(sources[0][i]);
+      for (int j = 1; j < k; ++j) value = static_cast<wide>(op(value, static_cast<wide>(sources[j][i])));
+      dst[i] = static_cast<T>(value);
+    }
   }
 }
 
