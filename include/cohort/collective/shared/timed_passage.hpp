@@ -63,7 +63,7 @@ class timed_passage {
   [[nodiscard]] cohort::detail::trial_plan plan() const noexcept {
     using messages = transport::copy_choice;
     const unsigned settling = ways_[0] == passage::messages ? messages::settling(block_) : 0;
-    if (block_ >= messages::long_bytes) return {.trial = 4, .unsettled = 2, .run_in = settling};
+    if (block_ >= messages::long_bytes) return {.trial = 4, .unsettled = 1, .run_in = settling};
     return {.trial = 16,
             .unsettled = messages::unsettled(block_),
             .run_in = (settling + 15) / 16 * 16,
