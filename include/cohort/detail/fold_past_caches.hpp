@@ -94,7 +94,7 @@ void fold_past_caches_bytes(const void* functor, std::span<std::byte* const> pla
   for (std::size_t at = 0; at < count; at += n, n = each) {
     n = std::min(n, count - at);
 #if COHORT_HAS_AVX2_KERNELS
-    if constexpr (has_fold_loop<avx2_arrays, T, Op>) {
+    if constexpr (has_fold_loop<avx2_arrays, T, Op> && stream_line % sizeof(T) == 0) {
       if (lines && aligned && n == each && k > 1 && has_block_pass<T, Op>(k)) {
         const std::size_t blocks = (count - at) / each;
         fold_blocks_with_avx2<T, Op>(places, typed, at, blocks, k, op, functor, finish, ranks);
