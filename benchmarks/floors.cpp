@@ -256,6 +256,8 @@ figure stream_rate(const char* name, double bytes, const std::function<void()>& 
 /// The same while a process on every other core does it too: they share caches, memory, and on some machines a core.
 figure crowded_rate(const char* name, double bytes, arrays& m, const std::function<void()>& once) {
   std::vector<pid_t> others;
+  int begun[2];
+  if (::pipe(begun) != 0) give_up("pipe");
   for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) {
     const pid_t child = start_child();
     if (child == 0) {
@@ -263,10 +265,19 @@ figure crowded_rate(const char* name, double bytes, arrays& m, const std::functi
       for (std::vector<float>* const each : {&m.a, &m.b, &m.c}) {
         for (float& value : *each) *const_cast<volatile float*>(&value) = value;
       }
+      once();
+      if (::write(begun[1], "", 1) != 1) ::_exit(1);
       for (;;) once();
     }
     others.push_back(child);
   }
+  // What is measured before all of them have begun is the rate of fewer.
+  ::close(begun[1]);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    char byte;
+    if (::read(begun[0], &byte, 1) != 1) give_up("a process beside this one has ended");
+  }
+  ::close(begun[0]);
   const figure found = stream_rate(name, bytes, once);
   for (const pid_t each : others) {
     ::kill(each, SIGKILL);

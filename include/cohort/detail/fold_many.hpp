@@ -257,7 +257,7 @@ template <class T, class Op>
 }
 
 /// Element by element: so few that choosing a kernel would take longer. An element may be so long that each copy of one is felt,
-/// and on the stack most of all.
+/// and on the stack most of all. Needs k >= 2.
 template <class T, class Op>
 void fold_elements(T* dst, const T* const* sources, int k, std::size_t count, const Op& op) {
   using wide = accumulator_t<Op, T>;

@@ -40,14 +40,10 @@ inline constexpr std::size_t lines_of_block = [] {
 }();
 
 #if COHORT_HAS_AVX2_KERNELS
-/// Whether there is one pass for `k` operands of T, so that blocks of them need no call each.
-template <class T, class Op>
-[[nodiscard]] bool has_block_pass(int k) noexcept {
-  return has_fold_loop<avx2_arrays, T, Op> && operands_of_pass<avx2_arrays>(k) == k && avx2_arrays::available();
-}
-
 /// Elements [at, at + blocks * stream_block / sizeof(T)) of all sources to all places, which begin lines there. What is
 /// between the loads of one block and of the next decides how many of them wait for memory at a time: no calls.
+///
+/// Needs: has_fold_loop; one pass takes all k >= 2 sources; a line is a whole number of elements
 template <class T, class Op>
 [[gnu::target("avx2,f16c")]] void fold_blocks_with_avx2(std::span<std::byte* const> places, const T* const* sources,
                                                         std::size_t at, std::size_t blocks, int k, const Op& op,
@@ -95,7 +91,8 @@ void fold_past_caches_bytes(const void* functor, std::span<std::byte* const> pla
     n = std::min(n, count - at);
 #if COHORT_HAS_AVX2_KERNELS
     if constexpr (has_fold_loop<avx2_arrays, T, Op> && stream_line % sizeof(T) == 0) {
-      if (lines && aligned && n == each && k > 1 && has_block_pass<T, Op>(k)) {
+      const bool one_pass = k > 1 && operands_of_pass<avx2_arrays>(k) == k && avx2_arrays::available();
+      if (lines && aligned && one_pass && n == each) {
         const std::size_t blocks = (count - at) / each;
         fold_blocks_with_avx2<T, Op>(places, typed, at, blocks, k, op, functor, finish, ranks);
         n = blocks * each;
