@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// Where ranks that share memory carry a call out: in their window, by messages, or in whichever has been faster lately. A window
-// copies what goes from one rank to another twice; a message is copied as suits the two, be it once, by both of them. Which is
-// faster depends on how far apart the cores are and how busy the machine is, and may change within minutes, by more than twice.
+// Where ranks that share memory carry a call out: in their window, by messages, by reading each other's memory, or in whichever has
+// been faster lately. A window copies what goes from one rank to another twice; a message is copied as suits the two, be it once, by
+// both of them; who has as much to read as to be read reads without one. Which is faster depends on how far apart the cores are and
+// how busy the machine is, and may change within minutes, by more than twice.
 #pragma once
 
 #include <cohort/collective/operation_kind.hpp>
@@ -15,7 +16,7 @@
 
 namespace cohort::collective {
 
-enum class passage : unsigned char { messages, window, either };
+enum class passage : unsigned char { messages, window, single_copy, either };
 
 /// Either for long blocks where each is for one other rank, or there is one other rank. What no window is faster for goes by
 /// messages: short scans of two ranks, of which the second has nothing to say to the first.
@@ -44,12 +45,17 @@ enum class passage : unsigned char { messages, window, either };
 /// and times them alike; so that they need not agree on each, they do on a few in a row.
 class passage_trials {
  public:
-  /// The ways there are, from the first to be tried: many short programs make no more calls than that. Messages have to choose how
-  /// they are copied at first; a window is slower where a root has a block for each of several ranks.
+  /// The ways there are, from the first to be tried: many short programs make no more calls than that. Where all give alike, each can
+  /// read what is for it, and messages would copy nothing faster. Elsewhere a root that has nothing to read had better copy too, as it
+  /// does of messages, which have to choose how they are copied at first; a window is slower where it has a block for each of
+  /// several ranks.
   using order = std::array<passage, 2>;
   [[nodiscard]] static constexpr order order_of(operation_kind kind, int ranks) noexcept {
-    if (kind == operation_kind::scatter && ranks > 2) return {passage::messages, passage::window};
-    return {passage::window, passage::messages};
+    if (kind == operation_kind::scatter) {
+      return ranks > 2 ? order{passage::messages, passage::window} : order{passage::window, passage::messages};
+    }
+    if (kind == operation_kind::broadcast) return {passage::window, passage::messages};
+    return {passage::window, passage::single_copy};
   }
 
   /// Of calls of one kind, with blocks of about one length: what fits into a cache is another matter than what does not.

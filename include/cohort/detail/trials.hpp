@@ -54,6 +54,7 @@ class trials {
     const unsigned run_in = way == 0 && known.samples == 0 ? plan.run_in : 0;
     if (in_a_row_ < run_in + plan.unsettled) {
       ++in_a_row_;
+      if (known.samples > 0) late_.add(std::max(time - known.mean, 0.0F));
       return;
     }
     known.add(time);
@@ -87,9 +88,10 @@ class trials {
     const unsigned rest = (turn < plan.look_rarely ? plan.look_again : plan.look_rarely) * others;
     for (std::size_t k = 1; k < Ways; ++k) {
       const std::size_t way = (fastest_ + k) % Ways;
-      const float loss = std::max(of_[way].mean / std::max(of_[fastest_].mean, 1e-9F) - 1, 0.0F);
-      const float affordable =
-          std::min(static_cast<float>(plan.trial) * loss / budget, 8.0F * static_cast<float>(rest));
+      const float best = std::max(of_[fastest_].mean, 1e-9F);
+      const float loss = static_cast<float>(plan.trial) * std::max(of_[way].mean - best, 0.0F) +
+                         2 * static_cast<float>(plan.unsettled) * late_.mean;
+      const float affordable = std::min(loss / best / budget, 8.0F * static_cast<float>(rest));
       const unsigned wait = std::max(std::min(tried_[way] * others, rest), static_cast<unsigned>(affordable));
       if (turn - tried_[way] >= wait) return way;
     }
@@ -99,6 +101,7 @@ class trials {
   static constexpr auto others = static_cast<unsigned>(Ways - 1);
 
   std::array<pace, Ways> of_{};
+  pace late_{};                         ///< what the first after another way take longer
   std::array<unsigned, Ways> tried_{};  ///< until which turn
   unsigned turns_ = 0;
   std::size_t present_ = 0;

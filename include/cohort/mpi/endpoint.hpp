@@ -71,6 +71,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   [[nodiscard]] bool send_now(int to, const envelope& header, const piece& payload) override;
   void push_out() override;
   [[nodiscard]] bool receive_now(int from, const envelope& expected, const piece& into, std::uint64_t& came) override;
+  [[nodiscard]] bool read_memory_of(int peer, const piece& from, const piece& into) override;
   [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
   [[nodiscard]] bool nothing_against(const group& g, std::int64_t sequence, const signature& s) override {
     // What came early by MPI is taken by a frame, which may as well send.

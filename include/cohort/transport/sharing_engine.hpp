@@ -40,6 +40,11 @@ class sharing_engine : public engine {
   [[nodiscard]] virtual bool receive_now(int peer, const envelope& expected, const piece& into,
                                          std::uint64_t& came) = 0;
 
+  /// Fills `into` with what stands at `from` in the memory of another rank of this host.
+  ///
+  /// Result: false: the kernel does not let this process, the user does not want it, or nothing is there
+  [[nodiscard]] virtual bool read_memory_of(int peer, const piece& from, const piece& into) = 0;
+
   /// The ranks of this host; null when this rank shares memory with nobody.
   [[nodiscard]] neighbours* host_ranks() const noexcept { return neighbours_.get(); }
   /// The registered buffers; null where `host_ranks` is.

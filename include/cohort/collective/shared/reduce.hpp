@@ -5,6 +5,7 @@
 
 #include <cohort/collective/shared/copy.hpp>
 #include <cohort/collective/shared/direct.hpp>
+#include <cohort/collective/shared/lent.hpp>
 #include <cohort/collective/shared/open.hpp>
 #include <cohort/collective/shared/reduced.hpp>
 #include <cohort/collective/shared/step_bytes.hpp>
@@ -54,27 +55,6 @@ inline void finish_ends(const cohort::detail::reducer& op, const layout& dest, s
   dest.each_piece_within(0, 0, reach.from, apply);
   dest.each_piece_within(0, reach.to, bytes - reach.to, apply);
 }
-
-/// The buffers of an operation, from when the others may reach them until they have done so. Where it ends before that, with
-/// an error or because it is dropped, they are taken back.
-class lent_buffers {
- public:
-  lent_buffers(transport::window_use& use, const offered_buffers& mine) noexcept : use_(&use), mine_(&mine) {}
-  lent_buffers(const lent_buffers&) = delete;
-  lent_buffers& operator=(const lent_buffers&) = delete;
-  ~lent_buffers() {
-    if (!lent_ || use_->transport().forked()) return;
-    use_->give_up();
-    use_->transport().shared_buffers()->take_back(mine_->in, mine_->out);
-  }
-  void lend() noexcept { lent_ = true; }
-  void are_back() noexcept { lent_ = false; }
-
- private:
-  transport::window_use* use_;
-  const offered_buffers* mine_;
-  bool lent_ = false;
-};
 
 }  // namespace detail
 
@@ -213,7 +193,8 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
   const std::size_t chunk = std::max(whole_elements(room, op.element_bytes), op.element_bytes);
   offered_buffers mine;
   bool offers = false;
-  detail::lent_buffers buffers(use, mine);
+  const auto take_back = [&use, &mine] { use.transport().shared_buffers()->take_back(mine.in, mine.out); };
+  detail::lent_buffers buffers(use, take_back);
   if (!use.begun()) {
     if (may_offer_buffers(bytes, op)) {
       mine.in = detail::place_of_block(use, source, bytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// One call that the window carries out, or messages: every so often one rank says which, and all time each.
+// One call that the window carries out, or messages, or reading of each other's memory: every so often one rank says which, and all
+// time each.
 #pragma once
 
 #include <cohort/collective/passage.hpp>
@@ -29,9 +30,13 @@ class timed_passage {
   [[nodiscard]] bool open() const noexcept { return record_ != nullptr; }
   /// The call is to be carried out, in its turn. Result: whether the ranks are to agree first
   [[nodiscard]] bool begin() noexcept {
+    started_ = clock::now();
+    if (has_single_copy() && call_->home().window->unreadable) {
+      how_ = passage::window;
+      return false;
+    }
     const passage_trials::record::turn now = record_->next(plan(), ways_);
     how_ = now.to_agree ? now.found_faster : record_->agreed();
-    started_ = clock::now();
     return now.to_agree;
   }
   /// Who says so: rank 0, but where a root gives one that takes, as the root may be ahead of what it has begun.
@@ -46,10 +51,13 @@ class timed_passage {
   }
   /// The others, behind it.
   void hear(const transport::window_use& use) noexcept {
-    how_ = *use.short_data(judge()) == static_cast<std::byte>(passage::messages) ? passage::messages : passage::window;
+    how_ = *use.short_data(judge()) == static_cast<std::byte>(ways_[0]) ? ways_[0] : ways_[1];
     record_->agree(*how_);
   }
   [[nodiscard]] bool past_the_window() const noexcept { return how_ == passage::messages; }
+  [[nodiscard]] bool by_single_copy() const noexcept { return how_ == passage::single_copy; }
+  /// Some rank cannot read another one's memory, and all know: this call goes through the window, and so do those that follow.
+  void refused() noexcept { call_->home().window->unreadable = true; }
   /// It has been carried out.
   void ended() const noexcept {
     if (how_) record_->took(*how_, block_, clock::now() - started_, plan(), ways_);
@@ -68,6 +76,10 @@ class timed_passage {
             .unsettled = messages::unsettled(block_),
             .run_in = (settling + 15) / 16 * 16,
             .look_rarely = messages::look_rarely};
+  }
+
+  [[nodiscard]] bool has_single_copy() const noexcept {
+    return ways_[0] == passage::single_copy || ways_[1] == passage::single_copy;
   }
 
   const call* call_;

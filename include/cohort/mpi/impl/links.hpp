@@ -34,6 +34,11 @@ COHORT_DECL bool mpi_endpoint::take_letters() {
   return any;
 }
 
+COHORT_DECL bool mpi_endpoint::read_memory_of(int peer, const piece& from, const piece& into) {
+  const long pid = pids_[static_cast<std::size_t>(peer)];
+  return pid != 0 && links_.kernel_may_copy() && process_memory(pid).read({&from, 1}, {&into, 1});
+}
+
 COHORT_DECL void mpi_endpoint::on_message(peer_connection& c, const envelope& header) {
   take_message(*this, matcher_, c, header);
 }

@@ -117,6 +117,10 @@ inline tcp_transport::peer& tcp_transport::link_up(int rank_of_peer) {
   return p;
 }
 
+inline bool tcp_transport::read_memory_of(int peer, const piece& from, const piece& into) {
+  return links_.kernel_may_copy() && process_memory(peer_of(peer).address.pid).read({&from, 1}, {&into, 1});
+}
+
 inline void tcp_transport::note_hosts(group& g) const {
   if (host_marks_.empty()) return;
   std::vector<int> marks;

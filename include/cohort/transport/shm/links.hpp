@@ -61,6 +61,8 @@ class shm_links {
   ///
   /// Needs: no connection has been opened yet
   void copy_by(std::optional<copying> how) noexcept { copies_ = how; }
+  /// Whether the user leaves any of it to the kernel.
+  [[nodiscard]] bool kernel_may_copy() const noexcept { return copies_ != copying::through_ring; }
   /// The ring in either direction is made by whoever writes to it. `pid` is that of the rank.
   ///
   /// Needs:    there is none yet

@@ -9,19 +9,15 @@
 #include <cohort/transport/patience.hpp>
 #include <cohort/transport/prompt_answers.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
+#include <cohort/transport/shm/process_memory.hpp>
 #include <cohort/transport/shm/ring.hpp>
-
-#include <sys/uio.h>
-
-#include <cerrno>
 
 namespace cohort::transport {
 
 class shm_stream final : public byte_stream {
  public:
   /// Lifetime: `here` outlives it
-  shm_stream(neighbours& here, int peer, long pid) noexcept
-      : here_(&here), peer_(peer), pid_(static_cast<pid_t>(pid)) {}
+  shm_stream(neighbours& here, int peer, long pid) noexcept : here_(&here), peer_(peer), process_(pid) {}
 
   /// The peer's ring has come.
   ///
@@ -106,57 +102,15 @@ class shm_stream final : public byte_stream {
   }
   [[nodiscard]] bool same_host() const noexcept override { return true; }
   bool read_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
-    return may_read_ && note(copy_between(::process_vm_readv, into, from), may_read_);
+    return process_.read(from, into);
   }
   bool write_peer(std::span<const piece> from, std::span<const piece> into) noexcept override {
-    return may_write_ && note(copy_between(::process_vm_writev, from, into), may_write_);
+    return process_.write(from, into);
   }
-  [[nodiscard]] bool peer_is_gone() const noexcept override {
-    // Of an address that nothing is at: a process that lives says so.
-    std::byte byte{};
-    iovec local{&byte, 1};
-    iovec remote{nullptr, 1};
-    return ::process_vm_readv(pid_, &local, 1, &remote, 1, 0) < 0 && errno == ESRCH;
-  }
+  [[nodiscard]] bool peer_is_gone() const noexcept override { return process_.is_gone(); }
 
  private:
   static constexpr std::size_t longest_at_once = std::size_t{64} << 10;
-  using kernel_copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
-
-  /// All of `here` to or from what stands at `there` in the peer, piece by piece.
-  [[nodiscard]] bool copy_between(kernel_copy copy, std::span<const piece> here,
-                                  std::span<const piece> there) noexcept {
-    // Not more at a time than a second-level cache has room for.
-    constexpr std::size_t step = std::size_t{1} << 20;
-    std::size_t t = 0;
-    std::size_t used = 0;
-    for (const piece& p : here) {
-      std::size_t done = 0;
-      while (done < p.bytes) {
-        while (t < there.size() && used == there[t].bytes) {
-          ++t;
-          used = 0;
-        }
-        if (t == there.size()) {
-          errno = EFAULT;
-          return false;
-        }
-        const std::size_t part = std::min({p.bytes - done, there[t].bytes - used, step});
-        const iovec local{p.data + done, part};
-        const iovec remote{there[t].data + used, part};
-        const ssize_t n = copy(pid_, &local, 1, &remote, 1, 0);
-        if (n <= 0) return false;
-        done += static_cast<std::size_t>(n);
-        used += static_cast<std::size_t>(n);
-      }
-    }
-    return true;
-  }
-  /// What the kernel has not let this process do once it never will, unless it was only that nothing was there.
-  static bool note(bool copied, bool& may) noexcept {
-    if (!copied && errno != EFAULT) may = false;
-    return copied;
-  }
   /// What is written counts as sent: so nothing is before the peer can find it without this rank's doing anything more.
   bool open_out(boost::system::error_code& failure) {
     try {
@@ -186,14 +140,12 @@ class shm_stream final : public byte_stream {
 
   neighbours* here_;
   int peer_;
-  pid_t pid_;
+  process_memory process_;
   ring out_{};
   bool handed_over_ = false;  // its letter waits for no room
   ring in_{};
   first_look when_{};
   prompt_answers answers_{};  // of messages that do not stand beside their word
-  bool may_read_ = true;      // the kernel has not refused yet
-  bool may_write_ = true;
 };
 
 }  // namespace cohort::transport

@@ -157,6 +157,7 @@ class shm_window {
 
   enum class state : unsigned char { closed, open, refused };
   state opened = state::closed;
+  bool unreadable = false;  ///< to some rank the memory of another; known to all
 
   /// What an operation of this rank was, and where it began; of the last ones.
   struct past {
