@@ -107,6 +107,11 @@ TEST_CASE("bench: a barrier, messages, JSON, the table, and the algorithm that w
     CHECK(contains(table.out, column));
   }
   CHECK(contains(table.out, "shared_memory: all ranks share memory\n"));
+  const auto why_long = [](const char* operation) {
+    return run_tool({"bench", operation, "-n", "2", "-b", "4M", "-e", "4M", "--samples", "2", "--explain"}).out;
+  };
+  CHECK(contains(why_long("all_to_all"), "all ranks share memory; but by reading each other's memory as long as"));
+  CHECK(contains(why_long("scatter"), "all ranks share memory; but by messages as long as"));
 }
 
 TEST_CASE("bench: under a launcher it is one rank of many") {

@@ -3,6 +3,7 @@
 
 #include <cohort/collective/cost_model.hpp>
 #include <cohort/collective/hosts.hpp>
+#include <cohort/collective/passage.hpp>
 #include <cohort/tuning.hpp>
 
 #include <algorithm>
@@ -50,6 +51,12 @@ std::string row_that_applies(const collective::selection_table& table, operation
   return "the table";
 }
 
+/// Whether what goes either way, through the window or not, is read by who takes it.
+bool reads_memory(operation_kind kind, int ranks) {
+  const auto ways = collective::passage_trials::order_of(kind, ranks);
+  return std::find(ways.begin(), ways.end(), collective::passage::single_copy) != ways.end();
+}
+
 }  // namespace
 
 explanation explain(const world_type& world, const bench_options& options, const workload& work) {
@@ -79,8 +86,12 @@ explanation explain(const world_type& world, const bench_options& options, const
       break;
     case collective::passage::either:
       if (chosen != algorithm::shared_memory) break;
-      result.why += "; but by messages as long as they are found faster: both are tried every so often";
+      result.why +=
+          reads_memory(kind, world.size())
+              ? "; but by reading each other's memory as long as that is found faster: both are tried every so often"
+              : "; but by messages as long as they are found faster: both are tried every so often";
       break;
+    case collective::passage::single_copy: break;  // one of either
   }
   return result;
 }
@@ -90,8 +101,11 @@ std::string grounds_of_choice(const world_type& world) {
   std::string text;
   if (state.window != nullptr) {
     text +=
-        "# All ranks share memory, and work in it unless an override says otherwise; long blocks of a scatter, an "
-        "all_to_all or, of two ranks, a broadcast or an all_gather go by messages as long as those are found faster.\n";
+        "# All ranks share memory, and work in it unless an override says otherwise; long blocks of a scatter or, of "
+        "two "
+        "ranks, a broadcast go by messages, and of an all_to_all or, of two ranks, an all_gather by reading each "
+        "other's "
+        "memory, as long as that is found faster.\n";
   }
   if (state.hosts != nullptr) {
     text += "# The ranks are on " + std::to_string(state.hosts->hosts()) + " hosts, at most " +
