@@ -119,7 +119,8 @@ def calls_for(job, cell, options):
     """How many calls make a batch of the length aimed for; found by batches that grow."""
     calls = 1
     while True:
-        seconds, _ = job.batch(*cell, warm=1, calls=calls)
+        # A rank that has lost its core for a moment says nothing of how long a call takes.
+        seconds = min(job.batch(*cell, warm=1, calls=calls)[0] for _ in range(2))
         seconds *= messages_in_a_call(cell[0], cell[1])
         wanted = int(options.batch_ms / 1000 / max(seconds, 1e-9))
         if wanted <= calls * 2 or calls >= 100000:
@@ -133,7 +134,7 @@ class Cell:
     def __init__(self, transport, ranks, operation, size, options):
         self.transport, self.ranks, self.operation, self.size = transport, ranks, operation, size
         self.asked = (operation, size, options.type, options.functor)
-        self.calls, self.wrong = {}, {}
+        self.calls, self.found, self.wrong = {}, {}, {}  # of each library; calls: of its next batch, found: at most
         self.turns = []  # of each turn: library -> microseconds per call
 
     def times(self, library):
@@ -184,7 +185,7 @@ def measure(running, cell, turns, options, trouble):
     for library, job in list(running.items()):
         try:
             if library not in cell.calls:
-                cell.calls[library] = calls_for(job, cell.asked, options)
+                cell.calls[library] = cell.found[library] = calls_for(job, cell.asked, options)
                 cell.wrong[library] = 0
             here.append(library)
         except jobs.Unsupported:
@@ -208,10 +209,13 @@ def measure(running, cell, turns, options, trouble):
             took[library] = seconds * 1e6
             cell.wrong[library] += bad
             # A library whose ranks wait for the scheduler may take a thousand times as long at one turn as at another;
-            # the next turn is made for what this one took, or such libraries are most of what a comparison takes.
+            # the next turn is made for what this one took, or such libraries are most of what a comparison takes. Where only the
+            # machine was busy, the batches grow again: in a few short calls there is little else than how the ranks begin.
             longer = (time.monotonic() - began) * 1000 / options.batch_ms
             if longer > 8:
                 cell.calls[library] = max(1, int(calls / longer))
+            elif longer < 0.5:
+                cell.calls[library] = min(cell.found[library], 4 * calls)
         cell.turns.append(took)
 
 
