@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 

@@ -97,7 +97,7 @@ class tcp_transport final : public cpu_transport, private peer_connection_owner 
   [[nodiscard]] inline bool send_now(int to, const envelope& header, const piece& payload) override;
   [[nodiscard]] inline bool receive_now(int from, const envelope& expected, const piece& into,
                                         std::uint64_t& came) override;
-  [[nodiscard]] inline bool read_memory_of(int its_rank, const piece& from, const piece& into) override;
+  [[nodiscard]] inline bool read_memory_of(int rank_of_peer, const piece& from, const piece& into) override;
   [[nodiscard]] bool nothing_early() const noexcept override { return matcher_.nothing_early(); }
   [[nodiscard]] bool nothing_against(const group& g, std::int64_t sequence, const signature& s) override {
     return matcher_.nothing_against(g.context(), sequence, s);

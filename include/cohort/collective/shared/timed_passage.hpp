@@ -30,13 +30,11 @@ class timed_passage {
   [[nodiscard]] bool open() const noexcept { return record_ != nullptr; }
   /// The call is to be carried out, in its turn. Result: whether the ranks are to agree first
   [[nodiscard]] bool begin() noexcept {
-    started_ = clock::now();
-    if (has_single_copy() && call_->home().window->unreadable) {
-      how_ = passage::window;
-      return false;
-    }
+    // There is the window alone, and nothing to time.
+    if (has_single_copy() && call_->home().window->unreadable) return false;
     const passage_trials::record::turn now = record_->next(plan(), ways_);
     how_ = now.to_agree ? now.found_faster : record_->agreed();
+    started_ = clock::now();
     return now.to_agree;
   }
   /// Who says so: rank 0, but where a root gives one that takes, as the root may be ahead of what it has begun.

@@ -117,8 +117,8 @@ inline tcp_transport::peer& tcp_transport::link_up(int rank_of_peer) {
   return p;
 }
 
-inline bool tcp_transport::read_memory_of(int its_rank, const piece& from, const piece& into) {
-  return links_.kernel_may_copy() && process_memory(peer_of(its_rank).address.pid).read({&from, 1}, {&into, 1});
+inline bool tcp_transport::read_memory_of(int rank_of_peer, const piece& from, const piece& into) {
+  return links_.kernel_may_copy() && process_memory(peer_of(rank_of_peer).address.pid).read({&from, 1}, {&into, 1});
 }
 
 inline void tcp_transport::note_hosts(group& g) const {
