@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <random>
 #include <vector>
 
 using cohort::detail::trial_plan;
@@ -42,6 +43,7 @@ constexpr trial_plan plans[] = {
     {.trial = 16, .unsettled = 4, .run_in = 48, .look_rarely = 4096},
     {.trial = 4, .unsettled = 1, .run_in = 12},
     {.trial = 12, .unsettled = 4, .look_rarely = 4096},
+    {.trial = 12, .unsettled = 4, .look_rarely = 4096, .memory = 32},
 };
 
 }  // namespace
@@ -144,5 +146,41 @@ TEST_CASE("which one is faster is found again, from either") {
     CHECK(second.taken(1, 10000) > 9500);
     const outcome first = run(t, 20000, plan, {1, 1.5F});
     CHECK(first.taken(0, 10000) > 9500);
+  }
+}
+
+TEST_CASE("with a longer memory ways that differ by less than what each takes varies do not take turns") {
+  constexpr trial_plan plan{.trial = 12, .unsettled = 4, .look_rarely = 4096, .memory = 32};
+  for (const std::size_t faster : {0U, 1U}) {
+    CAPTURE(faster);
+    std::mt19937 random(7);
+    std::exponential_distribution<float> more(1);
+    trials<2> t;
+    int taken = 0;
+    for (int i = 0; i < 200000; ++i) {
+      const std::size_t way = t.next(plan);
+      t.took(way, (way == faster ? 1.0F : 1.15F) * (1 + more(random)), plan);
+      taken += way == faster ? 1 : 0;
+    }
+    CHECK(taken > 180000);
+  }
+}
+
+TEST_CASE("a slower way that has become the fastest by far is taken when it has been tried once more") {
+  for (const trial_plan& plan : plans) {
+    trials<2> t;
+    run(t, 40000, plan, {1, 1.5F});
+    int tried = 0;
+    std::size_t way = 0;
+    for (int i = 0; i < 40000 && tried <= static_cast<int>(plan.trial); ++i) {
+      way = t.next(plan);
+      t.took(way, way == 0 ? 1.0F : 0.6F, plan);
+      tried += way == 1 ? 1 : 0;
+    }
+    CHECK(tried == static_cast<int>(plan.trial) + 1);
+    for (int i = 0; i < 100; ++i) {
+      CHECK(t.next(plan) == 1);
+      t.took(1, 0.6F, plan);
+    }
   }
 }

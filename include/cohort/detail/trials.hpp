@@ -23,6 +23,8 @@ struct trial_plan {
   unsigned look_again = 512;
   /// And when there have been that many, that rarely.
   unsigned look_rarely = 512;
+  /// Of so many of a way the mean counts, the last ones. Of a slower one that is tried again what is new counts at once.
+  unsigned memory = 8;
 };
 
 template <std::size_t Ways>
@@ -49,15 +51,18 @@ class trials {
 
   /// One has been done that way, and took so long, for each unit of whatever it is that they do.
   void took(std::size_t way, float time, const trial_plan& plan) noexcept {
-    if (std::exchange(last_, way) != way) in_a_row_ = 0;
     pace& known = of_[way];
+    if (std::exchange(last_, way) != way) {
+      in_a_row_ = 0;
+      if (way != fastest_) known.samples = std::min(known.samples, 1U);
+    }
     const unsigned run_in = way == 0 && known.samples == 0 ? plan.run_in : 0;
     if (in_a_row_ < run_in + plan.unsettled) {
       ++in_a_row_;
-      if (known.samples > 0) late_.add(std::max(time - known.mean, 0.0F));
+      if (known.samples > 0) late_.add(std::max(time - known.mean, 0.0F), late_memory);
       return;
     }
-    known.add(time);
+    known.add(time, plan.memory);
     for (std::size_t rival = 0; rival < Ways; ++rival) {
       const pace& fastest = of_[fastest_];
       const pace& other = of_[rival];
@@ -67,14 +72,15 @@ class trials {
   }
 
  private:
+  static constexpr unsigned late_memory = 8;
   /// The mean of the first, and then of the last few. A rank that lost its core for a while says nothing of the way: what took
   /// twice the mean counts as that.
   struct pace {
     float mean = 0;
     unsigned samples = 0;
 
-    void add(float now) noexcept {
-      samples = std::min(samples + 1, 8U);
+    void add(float now, unsigned memory) noexcept {
+      samples = std::min(samples + 1, memory);
       if (samples > 1) now = std::min(now, 2 * mean);
       mean += (now - mean) / static_cast<float>(samples);
     }

@@ -35,6 +35,9 @@ class byte_stream {
 
   /// Messages longer than this are announced first, so that they cost the receiver no memory.
   [[nodiscard]] virtual std::size_t eager_limit() const noexcept = 0;
+  /// Whether the longest of those that need not be announced are wanted offered all the same: said to the other end, and by it.
+  virtual void want_offers(bool) noexcept {}
+  [[nodiscard]] virtual bool wants_offers() const noexcept { return false; }
   /// Whether both ends are on one host: then a long message may be offered by its addresses.
   [[nodiscard]] virtual bool same_host() const noexcept { return false; }
   /// Reads the peer's memory into that of this process; false where this process may not, whatever the peer may.

@@ -11,6 +11,7 @@
 #include <cohort/transport/places.hpp>
 #include <cohort/transport/send_burst.hpp>
 #include <cohort/transport/shm/copy_choice.hpp>
+#include <cohort/transport/shm/early_choice.hpp>
 #include <cohort/transport/stripe_set.hpp>
 
 #include <boost/system/errc.hpp>
@@ -294,9 +295,10 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] bool goes_over_stripes(std::size_t bytes) const noexcept {
     return stripes_sends_ && bytes >= shortest_striped;
   }
-  [[nodiscard]] bool may_send_early(std::size_t bytes) const noexcept {
+  [[nodiscard]] bool may_send_early(std::size_t bytes, std::size_t pieces) const noexcept {
     if (bytes > eager_limit_ || credit_ < cost_of(bytes) || goes_over_stripes(bytes)) return false;
     if (bytes <= always_early || !same_host_) return true;
+    if (bytes > early_choice::never_offered && pieces <= most_places && stream_->wants_offers()) return false;
     return owner_->copies_with_senders() && !owner_->shares_cores();
   }
   [[nodiscard]] bool continues_burst(std::size_t bytes) noexcept;
@@ -350,6 +352,9 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   [[nodiscard]] std::size_t read_piece_by_piece(const request& receive, std::span<const piece> from,
                                                 std::span<const piece> into);
   void note_taken(std::size_t bytes, std::uint64_t& came);
+  [[nodiscard]] bool may_be_offered(std::uint64_t bytes) const noexcept;
+  void note_early(std::uint64_t bytes);
+  void note_offered(copying how, std::uint64_t bytes, std::chrono::steady_clock::time_point since);
   bool use_behind();
   void keep_places();
   void note_read() noexcept;
@@ -431,6 +436,8 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   std::chrono::steady_clock::time_point last_whole_{};  // when all of the last had come that was offered
   bool follows_whole_ = false;                          // and one was whole in the same reading
   copy_choice copies_{};
+  early_choice coming_{};
+  early_choice::clock::time_point early_since_{};  // when the first was seen of what comes early, and is awaited
 
   unsigned char header_bytes_[frame::size] = {};
   std::uint64_t payload_done_ = 0;

@@ -25,7 +25,7 @@ inline void peer_connection::enqueue_frame(frame_kind kind, const envelope& head
 inline void peer_connection::send(request& r) {
   r.place = this;
   const std::size_t bytes = r.header.bytes;
-  if (may_send_early(bytes)) {
+  if (may_send_early(bytes, r.piece_count)) {
     credit_ -= cost_of(bytes);
     if (head_ == queue_.size() && r.piece_count <= 1) return send_at_once(r);
     outgoing o;
@@ -132,7 +132,7 @@ template <class Memory>
 
 inline bool peer_connection::send_now(const envelope& header, const piece& payload) {
   constexpr std::size_t most_copied = std::size_t{64} << 10;
-  if (has_output() || payload.bytes > most_copied || !may_send_early(payload.bytes)) return false;
+  if (has_output() || payload.bytes > most_copied || !may_send_early(payload.bytes, 1)) return false;
   short_message first;  // filled as far as it is used
   boost::system::error_code failure;
   const std::size_t sent = write_first(first, header, payload, failure);
@@ -329,6 +329,7 @@ inline void peer_connection::close() noexcept {
 
 }  // namespace cohort::transport
 
+#include <cohort/transport/impl/peer_at_once.hpp>
 #include <cohort/transport/impl/peer_parts.hpp>
 #include <cohort/transport/impl/peer_receiving.hpp>
 #include <cohort/transport/impl/peer_shares.hpp>

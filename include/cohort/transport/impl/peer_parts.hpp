@@ -192,7 +192,7 @@ inline void peer_connection::come_whole(std::size_t index, copying how) {
   request* const receive = o.receive;
   // Several that were asked for come one after the other.
   const auto before = std::exchange(last_whole_, std::chrono::steady_clock::now());
-  copies_.took(how, o.header.bytes, last_whole_ - std::max(o.asked_for, before));
+  note_offered(how, o.header.bytes, std::max(o.asked_for, before));
   offered_.erase(offered_.begin() + static_cast<std::ptrdiff_t>(index));
   if (receive == nullptr) return;
   --awaiting_;

@@ -39,6 +39,8 @@ class copy_choice {
   /// Nothing is measured where the caller has decided.
   explicit copy_choice(std::optional<copying> always) noexcept : always_(always) {}
 
+  /// Whether any may be copied once: what can only be sent again need not be offered.
+  [[nodiscard]] bool may_be_once() const noexcept { return always_ != copying::through_ring; }
   /// What the next message of so many bytes is to be moved by.
   [[nodiscard]] copying next(std::uint64_t bytes) noexcept {
     return always_ ? *always_ : ways[trials_of(bytes).next(plan(bytes))];
@@ -60,7 +62,9 @@ class copy_choice {
   static constexpr std::size_t lengths = 10;
 
   [[nodiscard]] static constexpr cohort::detail::trial_plan plan(std::uint64_t bytes) noexcept {
-    return {trial(bytes), unsettled(bytes), 0, look_again, bytes < long_bytes ? look_rarely : look_again};
+    // What two ranks find of short ones that follow each other differs from one to the next by more than the ways do.
+    if (bytes < long_bytes) return {trial(bytes), unsettled(bytes), 0, look_again, look_rarely, 32};
+    return {trial(bytes), unsettled(bytes), 0, look_again, look_again};
   }
   /// Of messages of about one length: what fits into a cache is another matter than what does not.
   [[nodiscard]] trials& trials_of(std::uint64_t bytes) noexcept {

@@ -48,6 +48,7 @@ struct ring_head {
 
   alignas(128) std::atomic<std::uint32_t> full{0};  ///< the writer waits for room, and wants to be woken
   alignas(128) std::atomic<std::uint64_t> read{0};
+  alignas(128) std::atomic<std::uint32_t> offers{0};  ///< the reader wants some messages offered that need not be
   alignas(128) byte_stream::cursor cursors[byte_stream::cursors]{};  ///< of long messages in this direction
   alignas(128) entry written[entries]{};
 

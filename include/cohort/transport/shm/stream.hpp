@@ -80,6 +80,14 @@ class shm_stream final : public byte_stream {
   void close() noexcept override {}
 
   [[nodiscard]] std::size_t eager_limit() const noexcept override { return longest_at_once; }
+  void want_offers(bool are_wanted) noexcept override {
+    std::atomic<std::uint32_t>& said = in_.head().offers;
+    const std::uint32_t now = are_wanted ? 1 : 0;
+    if (said.load(std::memory_order_relaxed) != now) said.store(now, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool wants_offers() const noexcept override {
+    return out_ && out_.head().offers.load(std::memory_order_relaxed) != 0;
+  }
   [[nodiscard]] cursor* outgoing_cursor(std::size_t number) noexcept override {
     boost::system::error_code failure;  // which the send that follows meets again, and tells
     if (!out_) (void)open_out(failure);
