@@ -76,9 +76,17 @@ TEST_CASE("what is faster later is found") {
 TEST_CASE("messages of which the ends make little say nothing") {
   connection c;
   CHECK(c.messages(50 * one_trial, 20000, 10000, 1000) == 0);
-  // Nor does a pause among others.
-  for (int i = 0; i < 50 * one_trial; ++i) {
-    (void)c.messages(1, 20000, 20000, 1000);
-    CHECK(c.messages(static_cast<int>(early_choice::together) - 2, 4000, 3000, 2000) == 0);
+}
+
+TEST_CASE("a pause among others does not count") {
+  for (const int offered : {3000, 5000}) {
+    CAPTURE(offered);
+    connection c;
+    int as_offered = 0;
+    for (int i = 0; i < 20 * one_trial; ++i) {
+      (void)c.messages(1, 900000, 100000, 1000);
+      as_offered += c.messages(4, 4000, offered, 2000);
+    }
+    CHECK((as_offered > 60 * one_trial) == (offered < 4000));
   }
 }

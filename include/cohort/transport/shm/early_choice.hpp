@@ -18,13 +18,13 @@ class early_choice {
   using clock = std::chrono::steady_clock;
   /// Up to this length they are sent at once, which is faster, or as fast, everywhere.
   static constexpr std::uint64_t never_offered = std::uint64_t{48} << 10;
-  /// So many in a row count as one: what a single one takes says little.
+  /// So many count as one: what a single one takes says little.
   static constexpr unsigned together = 16;
   /// So many of these are a trial, and say nothing at first: those that were under way when the sender heard of it, and those for which
   /// it is found out how they are copied.
   static constexpr unsigned trial = 8;
   static constexpr unsigned unsettled = 4;
-  /// Where one takes so many times as long from the one before it as it took to come, the ends do other things.
+  /// What takes so many times as long from the one before it as it took to come does not count: the ends do other things.
   static constexpr int longest_pause = 8;
 
   /// A message that a receive had awaited has come, of which the first was seen at `since`, or that was asked for then. It counts from
@@ -35,9 +35,7 @@ class early_choice {
   /// Result: whether the next ones are wanted offered
   [[nodiscard]] bool came(std::uint64_t bytes, clock::time_point since, clock::time_point now) noexcept {
     const auto took = now - std::exchange(last_, now);
-    if (took > longest_pause * (now - since)) {
-      run_ = {};
-    } else {
+    if (took <= longest_pause * (now - since)) {
       run_.took += took;
       run_.bytes += bytes;
       if (++run_.messages == together) count();
