@@ -26,8 +26,8 @@ class message_calls {
   /// Shapes:    buffer: any number of elements, also none
   /// Needs:     element type as at the receiver
   /// Order:     messages between two ranks under one tag arrive in the order in which they were sent
-  /// Completes: when buffer may be reused: a short message is buffered at the receiver, one longer than 256 KiB
-  ///            (64 KiB in one process) waits for its receive
+  /// Completes: when buffer may be reused: a message of up to 16 KiB is buffered while the receiver has room for it; a longer one
+  ///            may wait for its receive
   /// Errors:    errc::invalid_argument (rank, tag), mismatch, truncated, peer_lost, timed_out
   /// Lifetime:  buffer is borrowed until then
   /// Cost:      one message; two more, short ones, if it is long

@@ -353,6 +353,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
                                                 std::span<const piece> into);
   void note_taken(std::size_t bytes, std::uint64_t& came);
   [[nodiscard]] bool may_be_offered(std::uint64_t bytes) const noexcept;
+  void note_first(std::uint64_t bytes);
   void note_early(std::uint64_t bytes);
   void note_offered(copying how, std::uint64_t bytes, std::chrono::steady_clock::time_point since);
   bool use_behind();
@@ -437,7 +438,7 @@ class peer_connection : public std::enable_shared_from_this<peer_connection>, pr
   bool follows_whole_ = false;                          // and one was whole in the same reading
   copy_choice copies_{};
   early_choice coming_{};
-  early_choice::clock::time_point early_since_{};  // when the first was seen of what comes early, and is awaited
+  early_choice::clock::time_point early_since_{};  // when the first was seen of what comes so; of none: unset
 
   unsigned char header_bytes_[frame::size] = {};
   std::uint64_t payload_done_ = 0;

@@ -38,7 +38,7 @@ template <class Memory, class RestComes>
   if (!frame::is_message_for(header, expected, into.bytes)) return false;
   const auto bytes = static_cast<std::size_t>(frame::message_bytes(header));
   if (bytes > into.bytes || bytes > eager_limit_) return false;
-  if (may_be_offered(bytes)) early_since_ = std::chrono::steady_clock::now();
+  note_first(bytes);
   std::size_t seen = frame::size;
   std::size_t here = 0;
   do {
@@ -49,7 +49,7 @@ template <class Memory, class RestComes>
     here += part;
   } while (here < bytes && rest_comes(bytes - here));
   if (here == bytes) {
-    if (may_be_offered(bytes)) note_early(bytes);
+    note_early(bytes);
     note_taken(bytes, came);
     return true;
   }
@@ -102,10 +102,15 @@ inline bool peer_connection::may_be_offered(std::uint64_t bytes) const noexcept 
   return bytes > early_choice::never_offered && bytes <= eager_limit_ && same_host_ && copies_.may_be_once();
 }
 
-/// One that a receive had awaited has come, without having been asked for.
+/// One that a receive awaits begins to come, without having been asked for.
+inline void peer_connection::note_first(std::uint64_t bytes) {
+  early_since_ = may_be_offered(bytes) ? early_choice::clock::now() : early_choice::clock::time_point{};
+}
+
+/// All of it is there.
 inline void peer_connection::note_early(std::uint64_t bytes) {
+  if (early_since_ == early_choice::clock::time_point{}) return;
   const auto since = std::exchange(early_since_, {});
-  if (since == early_choice::clock::time_point{}) return;
   stream_->want_offers(coming_.came(bytes, since, early_choice::clock::now()));
 }
 
@@ -113,9 +118,7 @@ inline void peer_connection::note_early(std::uint64_t bytes) {
 inline void peer_connection::note_offered(copying how, std::uint64_t bytes,
                                           std::chrono::steady_clock::time_point since) {
   copies_.took(how, bytes, last_whole_ - since);
-  if (may_be_offered(bytes)) {
-    stream_->want_offers(coming_.came(bytes, since, last_whole_));
-  }
+  if (may_be_offered(bytes)) stream_->want_offers(coming_.came(bytes, since, last_whole_));
 }
 
 }  // namespace cohort::transport

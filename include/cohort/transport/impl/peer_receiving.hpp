@@ -254,6 +254,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
   payload_done_ = 0;
   payload_is_early_ = false;
   payload_goes_on_ = false;
+  early_since_ = {};
   switch (f.kind) {
     case frame_kind::message:
       if (f.header.bytes > eager_limit_) {
@@ -263,8 +264,7 @@ inline bool peer_connection::begin_frame(const unsigned char* bytes) {
       payload_is_early_ = true;
       owner_->on_message(*this, f.header);
       if (payload_left_ == 0 && open()) finish_payload();
-      early_since_ = {};
-      if (target_ != nullptr && may_be_offered(f.header.bytes)) early_since_ = std::chrono::steady_clock::now();
+      if (target_ != nullptr && target_->piece_filled == nullptr) note_first(f.header.bytes);
       return open();
     case frame_kind::announce:
       payload_left_ = comes_along(f.ticket);
@@ -402,7 +402,7 @@ inline void peer_connection::finish_payload() {
   const bool consumed = receive != nullptr || early == nullptr;
   if (payload_is_early_ && consumed) return_credit(bytes);
   if (receive != nullptr && !payload_goes_on_ && open()) {
-    if (payload_is_early_ && may_be_offered(bytes) && receive->piece_filled == nullptr) note_early(bytes);
+    note_early(bytes);
     receive->place = nullptr;
     owner_->on_received(*this, *receive);
   }

@@ -63,8 +63,14 @@ class copy_choice {
 
   [[nodiscard]] static constexpr cohort::detail::trial_plan plan(std::uint64_t bytes) noexcept {
     // What two ranks find of short ones that follow each other differs from one to the next by more than the ways do.
-    if (bytes < long_bytes) return {trial(bytes), unsettled(bytes), 0, look_again, look_rarely, 32};
-    return {trial(bytes), unsettled(bytes), 0, look_again, look_again};
+    if (bytes < long_bytes) {
+      return {.trial = trial(bytes),
+              .unsettled = unsettled(bytes),
+              .look_again = look_again,
+              .look_rarely = look_rarely,
+              .memory = 32};
+    }
+    return {.trial = trial(bytes), .unsettled = unsettled(bytes), .look_again = look_again, .look_rarely = look_again};
   }
   /// Of messages of about one length: what fits into a cache is another matter than what does not.
   [[nodiscard]] trials& trials_of(std::uint64_t bytes) noexcept {

@@ -51,7 +51,7 @@ class early_choice {
     unsigned messages = 0;
   };
   static constexpr cohort::detail::trial_plan plan{
-      .trial = trial, .unsettled = unsettled, .run_in = 0, .look_again = 64, .look_rarely = 512};
+      .trial = trial, .unsettled = unsettled, .look_again = 64, .look_rarely = 512};
 
   void count() noexcept {
     const run all = std::exchange(run_, {});
