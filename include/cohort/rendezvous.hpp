@@ -204,9 +204,17 @@ class meeting {
       if (text.starts_with(in_front)) text.remove_prefix(in_front.size());
       std::string outcome;
       quietly([&] { outcome = decide_failure(e.condition(), 0, std::string(text)); });
-      if (outcome.empty()) throw;  // the store is gone: the others hear of that from it
+      if (outcome.empty()) throw without_store(e, text);
       return outcome;
     }
+  }
+
+  /// The store is gone, and the others hear of that from it. Who was missing while it answered is known all the same.
+  [[nodiscard]] error without_store(const error& e, std::string_view text) const {
+    if (missing_.empty()) return e;
+    const errc code = e.condition() == errc::timed_out ? errc::rendezvous_timeout : e.condition();
+    return failure(code, culprit_of(missing_),
+                   joined_text(missing_) + " when " + keys_.describe() + " last answered; then " + std::string(text));
   }
 
   /// Waits for all records, publishes the table, and returns the outcome.
@@ -216,13 +224,14 @@ class meeting {
     std::size_t reported = absent.size() + 1;
     for (deadline slice = started_;; slice = std::min(until_, deadline_after(look_up_every))) {
       absent = keys_.wait_until(absent, slice);
+      missing_ = ranks_of(absent);
       if (options_.on_progress && absent.size() < reported) {
         reported = absent.size();
-        options_.on_progress(options_.world_size - static_cast<int>(reported), ranks_of(absent));
+        options_.on_progress(options_.world_size - static_cast<int>(reported), missing_);
       }
       if (absent.empty()) return publish();
       if (std::optional<std::string> early = keys_.try_get("outcome", until_)) return *std::move(early);
-      if (std::chrono::steady_clock::now() >= until_) return give_up(ranks_of(absent));
+      if (std::chrono::steady_clock::now() >= until_) return give_up(missing_);
     }
   }
 
@@ -249,12 +258,16 @@ class meeting {
   }
 
   [[nodiscard]] std::string give_up(const std::vector<int>& missing) {
+    return decide_failure(errc::rendezvous_timeout, culprit_of(missing),
+                          joined_text(missing) + " after " + duration_text(options_.timeout));
+  }
+  [[nodiscard]] std::string joined_text(const std::vector<int>& missing) const {
     const int size = options_.world_size;
-    std::string text =
-        std::to_string(size - static_cast<int>(missing.size())) + "/" + std::to_string(size) + " joined, ";
-    text += missing.empty() ? "but rank 0 has not published their addresses" : "missing " + ranks_text(missing);
-    text += " after " + duration_text(options_.timeout);
-    return decide_failure(errc::rendezvous_timeout, missing.size() == 1 ? missing.front() : -1, text);
+    return std::to_string(size - static_cast<int>(missing.size())) + "/" + std::to_string(size) + " joined, " +
+           (missing.empty() ? "but rank 0 has not published their addresses" : "missing " + ranks_text(missing));
+  }
+  [[nodiscard]] static int culprit_of(const std::vector<int>& missing) noexcept {
+    return missing.size() == 1 ? missing.front() : -1;
   }
 
   /// What the outcome means for this rank.
@@ -325,6 +338,7 @@ class meeting {
   const rendezvous_options& options_;
   prefix_store<any_store&> keys_;
   rendezvous_record mine_{};
+  std::vector<int> missing_{};  ///< rank 0: when the store last said
   std::chrono::steady_clock::time_point started_;
   deadline until_;
 };
@@ -337,7 +351,8 @@ class meeting {
 /// Needs:     `self.rank` in 0..world_size-1; every rank comes with the same run id, epoch and name
 /// Completes: when all ranks have joined
 /// Errors:    rendezvous_timeout "3/4 joined, missing rank 3 after 5 s"; duplicate_rank naming both processes;
-///            world_size_mismatch naming both sizes and who has them; those of the store, which name its address
+///            world_size_mismatch naming both sizes and who has them; those of the store, which name its address, on rank
+///            0 with who was missing when it last answered (rendezvous_timeout, if it then did not)
 /// Lifetime:  whoever serves the store keeps it until the ranks have connected to each other; after an error the
 ///            function itself stays up to a second on rank 0, so that the others can read the reason
 /// Cost:      rank 0 reads one record per rank; every rank reads one table

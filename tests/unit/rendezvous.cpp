@@ -7,6 +7,9 @@
 #include <cohort/store/memory_store.hpp>
 #include <cohort/transport/tcp_open_store.hpp>
 #include <cohort/transport/tcp_store.hpp>
+#include <cohort/transport/tcp_store_server.hpp>
+
+#include <boost/asio/io_context.hpp>
 
 #include <unistd.h>
 
@@ -17,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -239,6 +243,34 @@ TEST_CASE("rendezvous: whoever gives up first decides for all") {
       CHECK(got.peer == -1);
     }
     CHECK(std::chrono::steady_clock::now() - started < 20s);  // nobody waited for a time of its own
+  }
+}
+
+TEST_CASE("rendezvous: rank 0 says who was missing also when the store then no longer answers") {
+  for (const bool ends : {false, true}) {
+    CAPTURE(ends);
+    boost::asio::io_context reactor;
+    std::optional<cohort::tcp_store_server> server{std::in_place, reactor, cohort::tcp_store_server_options{}};
+    std::thread serving([&] { reactor.run(); });
+    cohort::tcp_store_options where;
+    where.where = server->where();
+    any_store s{cohort::tcp_store(where, soon())};
+    rendezvous_options o = options_of(3, 300ms);
+    o.on_progress = [&](int, const std::vector<int>&) {
+      reactor.stop();
+      serving.join();
+      if (!ends) return;
+      server.reset();
+      reactor.restart();
+      reactor.run();
+    };
+    const outcome got = attend(s, someone(0), o);
+    CHECK(got.code == (ends ? errc::store_failed : errc::rendezvous_timeout));
+    const std::string name = "the store at 127.0.0.1:" + std::to_string(where.where.port);
+    INFO(got.text);
+    CHECK(got.text.starts_with("rendezvous: 1/3 joined, missing ranks 1, 2 when " + name +
+                               " last answered; then try_get: " + name +
+                               (ends ? " went away during the call" : " did not answer within ")));
   }
 }
 
