@@ -46,16 +46,16 @@ enum class passage : unsigned char { messages, window, single_copy, either };
 class passage_trials {
  public:
   /// The ways there are, from the first to be tried: many short programs make no more calls than that. Where all give alike, each can
-  /// read what is for it, and messages would copy nothing faster. Elsewhere a root that has nothing to read had better copy too, as it
-  /// does of messages, which have to choose how they are copied at first; a window is slower where it has a block for each of
-  /// several ranks.
+  /// read what is for it, which copies once instead of twice, and messages would copy nothing faster. Elsewhere a root that has
+  /// nothing to read had better copy too, as it does of messages, which have to choose how they are copied at first; a window is
+  /// slower where it has a block for each of several ranks.
   using order = std::array<passage, 2>;
   [[nodiscard]] static constexpr order order_of(operation_kind kind, int ranks) noexcept {
     if (kind == operation_kind::scatter) {
       return ranks > 2 ? order{passage::messages, passage::window} : order{passage::window, passage::messages};
     }
     if (kind == operation_kind::broadcast) return {passage::window, passage::messages};
-    return {passage::window, passage::single_copy};
+    return {passage::single_copy, passage::window};
   }
 
   /// Of calls of one kind, with blocks of about one length: what fits into a cache is another matter than what does not.

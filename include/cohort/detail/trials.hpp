@@ -23,7 +23,7 @@ struct trial_plan {
   unsigned look_again = 512;
   /// And when there have been that many, that rarely.
   unsigned look_rarely = 512;
-  /// Of so many of a way the mean counts, the last ones. Of a slower one that is tried again what is new counts at once.
+  /// Of so many of a way it counts what they take, the last ones. Of a slower one that is tried again what is new counts at once.
   unsigned memory = 8;
 };
 
@@ -59,7 +59,7 @@ class trials {
     const unsigned run_in = way == 0 && known.samples == 0 ? plan.run_in : 0;
     if (in_a_row_ < run_in + plan.unsettled) {
       ++in_a_row_;
-      if (known.samples > 0) late_.add(std::max(time - known.mean, 0.0F), late_memory);
+      if (known.samples > 0) late_.add(std::max(time - known.usual, 0.0F));
       return;
     }
     known.add(time, plan.memory);
@@ -67,19 +67,35 @@ class trials {
       const pace& fastest = of_[fastest_];
       const pace& other = of_[rival];
       if (fastest.samples == 0 || other.samples == 0) continue;
-      if (other.mean < fastest.mean * (1 - worth_while)) fastest_ = rival;
+      if (other.usual < fastest.usual * (1 - worth_while)) fastest_ = rival;
     }
   }
 
  private:
-  static constexpr unsigned late_memory = 8;
-  /// The mean of the first, and then of the last few. A rank that lost its core for a while says nothing of the way: what took
-  /// twice the mean counts as that.
+  /// What the first take, and then the last few. What else goes on makes some take longer, whichever way they go, and none
+  /// quicker: so that a few tell the ways apart, what takes longer than known counts a third of what is quicker, which ends
+  /// near the quartile. A rank that lost its core for a while says nothing of the way: what took twice as long counts as that.
   struct pace {
-    float mean = 0;
+    float usual = 0;
     unsigned samples = 0;
 
     void add(float now, unsigned memory) noexcept {
+      samples = std::min(samples + 1, memory);
+      if (samples == 1) {
+        usual = now;
+        return;
+      }
+      const float more = std::min(now, 2 * usual) - usual;
+      usual += more * (more > 0 ? 0.5F : 1.5F) / static_cast<float>(samples);
+    }
+  };
+  /// The mean of the first, and then of the last few.
+  struct lateness {
+    float mean = 0;
+    unsigned samples = 0;
+
+    void add(float now) noexcept {
+      constexpr unsigned memory = 8;
       samples = std::min(samples + 1, memory);
       if (samples > 1) now = std::min(now, 2 * mean);
       mean += (now - mean) / static_cast<float>(samples);
@@ -94,8 +110,8 @@ class trials {
     const unsigned rest = (turn < plan.look_rarely ? plan.look_again : plan.look_rarely) * others;
     for (std::size_t k = 1; k < Ways; ++k) {
       const std::size_t way = (fastest_ + k) % Ways;
-      const float best = std::max(of_[fastest_].mean, 1e-9F);
-      const float loss = static_cast<float>(plan.trial) * std::max(of_[way].mean - best, 0.0F) +
+      const float best = std::max(of_[fastest_].usual, 1e-9F);
+      const float loss = static_cast<float>(plan.trial) * std::max(of_[way].usual - best, 0.0F) +
                          2 * static_cast<float>(plan.unsettled) * late_.mean;
       const float affordable = std::min(loss / best / budget, 8.0F * static_cast<float>(rest));
       const unsigned wait = std::max(std::min(tried_[way] * others, rest), static_cast<unsigned>(affordable));
@@ -107,7 +123,7 @@ class trials {
   static constexpr auto others = static_cast<unsigned>(Ways - 1);
 
   std::array<pace, Ways> of_{};
-  pace late_{};                         ///< what the first after another way take longer
+  lateness late_{};                     ///< what the first after another way take longer
   std::array<unsigned, Ways> tried_{};  ///< until which turn
   unsigned turns_ = 0;
   std::size_t present_ = 0;
