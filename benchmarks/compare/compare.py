@@ -134,7 +134,7 @@ class Cell:
     def __init__(self, transport, ranks, operation, size, options):
         self.transport, self.ranks, self.operation, self.size = transport, ranks, operation, size
         self.asked = (operation, size, options.type, options.functor)
-        self.calls, self.found, self.wrong = {}, {}, {}  # of each library; calls: of its next batch, found: at most
+        self.calls, self.found, self.wrong = {}, {}, {}  # of each library; calls: of its next batch, found: in such a time
         self.turns = []  # of each turn: library -> microseconds per call
 
     def times(self, library):
@@ -184,14 +184,19 @@ def measure(running, cell, turns, options, trouble):
     here = []
     for library, job in list(running.items()):
         try:
-            if library not in cell.calls:
-                cell.calls[library] = cell.found[library] = calls_for(job, cell.asked, options)
+            if library not in cell.found:
+                cell.found[library] = calls_for(job, cell.asked, options)
                 cell.wrong[library] = 0
             here.append(library)
         except jobs.Unsupported:
             continue
         except (jobs.Failed, OSError) as why:
             leave_out(library, why)
+    # The first calls of a batch find the caches full of another library's, and take up to five times as long as those that follow:
+    # where a batch is a few calls, who makes fewer is slower. So all make as many as the fastest, but for those far slower.
+    most = {library: min(max(cell.found.values(), default=1), 3 * found) for library, found in cell.found.items()}
+    for library in here:
+        cell.calls.setdefault(library, most[library])
     for _ in range(turns):
         # Each turn starts with another library, so that none always follows the same one.
         first = len(cell.turns) % len(here)
@@ -215,7 +220,7 @@ def measure(running, cell, turns, options, trouble):
             if longer > 8:
                 cell.calls[library] = max(1, int(calls / longer))
             elif longer < 0.5:
-                cell.calls[library] = min(cell.found[library], 4 * calls)
+                cell.calls[library] = min(most[library], 4 * calls)
         cell.turns.append(took)
 
 
