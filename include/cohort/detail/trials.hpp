@@ -23,7 +23,7 @@ struct trial_plan {
   unsigned look_again = 512;
   /// And when there have been that many, that rarely.
   unsigned look_rarely = 512;
-  /// Of so many of a way it counts what they take, the last ones. Of a slower one that is tried again what is new counts at once.
+  /// What the last so many of a way have taken counts. Of a slower one that is tried again what is new counts at once.
   unsigned memory = 8;
 };
 
