@@ -198,10 +198,11 @@ def measure(running, cell, turns, options, trouble):
     for library in here:
         cell.calls.setdefault(library, most[library])
     for _ in range(turns):
-        # Each turn starts with another library, so that none always follows the same one.
+        # Each turn starts with another library and every other goes the other way round, so that none always follows the same one.
         first = len(cell.turns) % len(here)
+        order = here[first:] + here[:first]
         took = {}
-        for library in here[first:] + here[:first]:
+        for library in reversed(order) if len(cell.turns) % 2 else order:
             if library not in running:
                 continue
             calls = cell.calls[library]

@@ -51,7 +51,7 @@ class trials {
 
   /// One has been done that way, and took so long, for each unit of whatever it is that they do.
   void took(std::size_t way, float time, const trial_plan& plan) noexcept {
-    pace& known = of_[way];
+    recent& known = of_[way];
     if (std::exchange(last_, way) != way) {
       in_a_row_ = 0;
       if (way != fastest_) known.samples = std::min(known.samples, 1U);
@@ -59,48 +59,40 @@ class trials {
     const unsigned run_in = way == 0 && known.samples == 0 ? plan.run_in : 0;
     if (in_a_row_ < run_in + plan.unsettled) {
       ++in_a_row_;
-      if (known.samples > 0) late_.add(std::max(time - known.usual, 0.0F));
+      if (known.samples > 0) late_.add(std::clamp(time - known.usual, 0.0F, latest * known.usual), late_memory, 1, 1);
       return;
     }
-    known.add(time, plan.memory);
+    if (known.samples > 0) time = std::min(time, longest * known.usual);
+    known.add(time, plan.memory, longer_counts, quicker_counts);
     for (std::size_t rival = 0; rival < Ways; ++rival) {
-      const pace& fastest = of_[fastest_];
-      const pace& other = of_[rival];
+      const recent& fastest = of_[fastest_];
+      const recent& other = of_[rival];
       if (fastest.samples == 0 || other.samples == 0) continue;
       if (other.usual < fastest.usual * (1 - worth_while)) fastest_ = rival;
     }
   }
 
  private:
-  /// What the first take, and then the last few. What else goes on makes some take longer, whichever way they go, and none
-  /// quicker: so that a few tell the ways apart, what takes longer than known counts a third of what is quicker, which ends
-  /// near the quartile. A rank that lost its core for a while says nothing of the way: what took twice as long counts as that.
-  struct pace {
+  /// Of the first, and then of the last few.
+  struct recent {
     float usual = 0;
     unsigned samples = 0;
 
-    void add(float now, unsigned memory) noexcept {
+    /// What is more than is usual, and what is less, counts so many times. With one for both `usual` is the mean.
+    void add(float now, unsigned memory, float of_more, float of_less) noexcept {
       samples = std::min(samples + 1, memory);
-      if (samples == 1) {
-        usual = now;
-        return;
-      }
-      const float more = std::min(now, 2 * usual) - usual;
-      usual += more * (more > 0 ? 0.5F : 1.5F) / static_cast<float>(samples);
+      const float more = now - usual;
+      usual = samples == 1 ? now : usual + more * (more > 0 ? of_more : of_less) / static_cast<float>(samples);
     }
   };
-  /// The mean of the first, and then of the last few.
-  struct lateness {
-    float mean = 0;
-    unsigned samples = 0;
-
-    void add(float now) noexcept {
-      constexpr unsigned memory = 8;
-      samples = std::min(samples + 1, memory);
-      if (samples > 1) now = std::min(now, 2 * mean);
-      mean += (now - mean) / static_cast<float>(samples);
-    }
-  };
+  // What else goes on makes some take longer, whichever way they go, and none quicker: so that a few tell the ways apart, what takes
+  // longer counts a third of what is quicker, which ends near the quartile.
+  static constexpr float longer_counts = 0.5F;
+  static constexpr float quicker_counts = 1.5F;
+  // A rank that lost its core for a while says nothing of the way: what took more times as long counts as that.
+  static constexpr float longest = 2;
+  static constexpr float latest = 4;
+  static constexpr unsigned late_memory = 8;
 
   /// A way that has not been tried yet, or is to be looked at again; otherwise the fastest.
   [[nodiscard]] std::size_t due(unsigned turn, const trial_plan& plan) const noexcept {
@@ -112,7 +104,7 @@ class trials {
       const std::size_t way = (fastest_ + k) % Ways;
       const float best = std::max(of_[fastest_].usual, 1e-9F);
       const float loss = static_cast<float>(plan.trial) * std::max(of_[way].usual - best, 0.0F) +
-                         2 * static_cast<float>(plan.unsettled) * late_.mean;
+                         2 * static_cast<float>(plan.unsettled) * late_.usual;
       const float affordable = std::min(loss / best / budget, 8.0F * static_cast<float>(rest));
       const unsigned wait = std::max(std::min(tried_[way] * others, rest), static_cast<unsigned>(affordable));
       if (turn - tried_[way] >= wait) return way;
@@ -122,8 +114,8 @@ class trials {
 
   static constexpr auto others = static_cast<unsigned>(Ways - 1);
 
-  std::array<pace, Ways> of_{};
-  lateness late_{};                     ///< what the first after another way take longer
+  std::array<recent, Ways> of_{};       ///< what each takes
+  recent late_{};                       ///< what the first after another way take longer
   std::array<unsigned, Ways> tried_{};  ///< until which turn
   unsigned turns_ = 0;
   std::size_t present_ = 0;
