@@ -215,3 +215,38 @@ TEST_CASE("a slower way that has become the fastest by far is taken when it has 
     }
   }
 }
+
+TEST_CASE("when the fastest takes much less or more than it did, the others are tried again soon") {
+  // As of messages of 64 KiB: one at a time, and then many in a window.
+  for (const trial_plan& plan : plans) {
+    for (const float other_matter : {0.25F, 4.0F}) {
+      CAPTURE(plan.trial);
+      CAPTURE(other_matter);
+      trials<3> t;
+      run(t, 40000, plan, {1, 1.3F, 1.2F});
+      const outcome all =
+          run(t, static_cast<int>(40 * plan.trial), plan, {other_matter, 0.7F * other_matter, 1.2F * other_matter});
+      CHECK(all.ways.back() == 1);
+      CHECK(all.taken(1) > static_cast<int>(10 * plan.trial));
+    }
+  }
+}
+
+TEST_CASE("trials cost little too where what the fastest takes differs from one while to the next") {
+  for (const trial_plan& plan : plans) {
+    for (const unsigned while_of : {100U, 1000U}) {
+      CAPTURE(while_of);
+      trials<2> t;
+      float lost = 0;
+      float needed = 0;
+      for (unsigned i = 0; i < 100000; ++i) {
+        const float pace = i / while_of % 2 == 0 ? 1.0F : 3.0F;
+        const std::size_t way = t.next(plan);
+        t.took(way, way == 0 ? pace : 1.4F * pace, plan);
+        needed += pace;
+        if (way == 1) lost += 0.4F * pace;
+      }
+      CHECK(lost <= 2 * needed * trials<2>::budget);
+    }
+  }
+}

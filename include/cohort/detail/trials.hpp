@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Which of a few ways to do the same thing is the fastest here and now: each is tried at first, and again every so often.
+// Which of a few ways to do the same thing is the fastest here and now: each is tried at first, again every so often, and soon when
+// what is done has become another matter.
 #pragma once
 
 #include <algorithm>
@@ -44,8 +45,12 @@ class trials {
     const bool may = may_change(plan);
     const unsigned turn = turns_++;
     if (!may) return present_;
+    for (std::size_t way = 0; way < Ways; ++way) {
+      if (!another_matter(way)) unlike_since_[way] = turn;
+    }
     present_ = due(turn, plan);
     tried_[present_] = turn + plan.trial;
+    if (present_ != fastest_) begin_trial();
     return present_;
   }
 
@@ -68,7 +73,7 @@ class trials {
       const recent& fastest = of_[fastest_];
       const recent& other = of_[rival];
       if (fastest.samples == 0 || other.samples == 0) continue;
-      if (other.usual < fastest.usual * (1 - worth_while)) fastest_ = rival;
+      if (other.usual < fastest.usual * (1 - worth_while)) faster(rival);
     }
   }
 
@@ -93,6 +98,34 @@ class trials {
   static constexpr float longest = 2;
   static constexpr float latest = 4;
   static constexpr unsigned late_memory = 8;
+  // It takes so many times as much or as little: messages that came one at a time come many at a time now.
+  static constexpr float much = 1.5F;
+  // What is usual has followed after so many memories.
+  static constexpr unsigned followed = 3;
+  static constexpr unsigned most_doubts = 1U << 16;
+
+  /// What the fastest takes has become another matter since a slower way was tried: what that took says little now.
+  [[nodiscard]] bool another_matter(std::size_t way) const noexcept {
+    const float now = of_[fastest_].usual;
+    return beside_[way] > 0 && (now > much * beside_[way] || now * much < beside_[way]);
+  }
+  void begin_trial() noexcept {
+    const float now = of_[fastest_].usual;
+    if (another_matter(present_)) {
+      // Until it is known better, it has become as much more or less. Where matters come and go they are not followed each time: a trial
+      // that one of them ends in tells the wrong way.
+      of_[present_].usual *= now / beside_[present_];
+      doubts_ = std::min(doubts_ * 4, most_doubts);
+    } else {
+      doubts_ = std::max(doubts_ / 2, 1U);
+    }
+    beside_[present_] = now;
+  }
+  void faster(std::size_t rival) noexcept {
+    for (float& each : beside_) each *= of_[rival].usual / of_[fastest_].usual;
+    beside_[fastest_] = of_[rival].usual;
+    fastest_ = rival;
+  }
 
   /// A way that has not been tried yet, or is to be looked at again; otherwise the fastest.
   [[nodiscard]] std::size_t due(unsigned turn, const trial_plan& plan) const noexcept {
@@ -102,11 +135,13 @@ class trials {
     const unsigned rest = (turn < plan.look_rarely ? plan.look_again : plan.look_rarely) * others;
     for (std::size_t k = 1; k < Ways; ++k) {
       const std::size_t way = (fastest_ + k) % Ways;
-      const float best = std::max(of_[fastest_].usual, 1e-9F);
+      const bool unlike = turn - unlike_since_[way] >= followed * plan.memory * doubts_;
+      const float best = std::max(unlike ? beside_[way] : of_[fastest_].usual, 1e-9F);
       const float loss = static_cast<float>(plan.trial) * std::max(of_[way].usual - best, 0.0F) +
                          2 * static_cast<float>(plan.unsettled) * late_.usual;
       const float affordable = std::min(loss / best / budget, 8.0F * static_cast<float>(rest));
-      const unsigned wait = std::max(std::min(tried_[way] * others, rest), static_cast<unsigned>(affordable));
+      const unsigned wait =
+          std::max(unlike ? 0 : std::min(tried_[way] * others, rest), static_cast<unsigned>(affordable));
       if (turn - tried_[way] >= wait) return way;
     }
     return fastest_;
@@ -114,9 +149,12 @@ class trials {
 
   static constexpr auto others = static_cast<unsigned>(Ways - 1);
 
-  std::array<recent, Ways> of_{};       ///< what each takes
-  recent late_{};                       ///< what the first after another way take longer
-  std::array<unsigned, Ways> tried_{};  ///< until which turn
+  std::array<recent, Ways> of_{};              ///< what each takes
+  std::array<float, Ways> beside_{};           ///< what the fastest took when it was tried
+  recent late_{};                              ///< what the first after another way take longer
+  std::array<unsigned, Ways> tried_{};         ///< until which turn
+  std::array<unsigned, Ways> unlike_since_{};  ///< which turn it has been another matter; or until now it has not
+  unsigned doubts_ = 1;  ///< how many times as long it has to last until ways are tried again for it
   unsigned turns_ = 0;
   std::size_t present_ = 0;
   std::size_t fastest_ = 0;
