@@ -73,6 +73,28 @@ TEST_CASE("what is faster later is found") {
   CHECK(c.messages(10 * one_trial, 3000, 4000, 2000) <= 2 * one_trial);
 }
 
+TEST_CASE(
+    "what is faster is found soon where messages that came one at a time come many at a time, or the other way round") {
+  for (const int before : {100, 600, 1300}) {
+    CAPTURE(before);
+    connection c;
+    (void)c.messages(before * one_trial, 14000, 18000, 4000);
+    CHECK(c.messages(40 * one_trial, 4000, 3000, 2000) >= 25 * one_trial);
+    (void)c.messages(before * one_trial, 4000, 3000, 2000);
+    CHECK(c.messages(40 * one_trial, 14000, 18000, 4000) <= 15 * one_trial);
+  }
+}
+
+TEST_CASE("where they come one at a time and many at a time in turns it is not tried all the time") {
+  connection c;
+  int as_offered = 0;
+  for (int i = 0; i < 500; ++i) {
+    (void)c.messages(one_trial, 14000, 18000, 4000);
+    as_offered += c.messages(one_trial, 4000, 5000, 2000);
+  }
+  CHECK(as_offered <= 50 * one_trial);
+}
+
 TEST_CASE("messages of which the ends make little say nothing") {
   connection c;
   CHECK(c.messages(50 * one_trial, 20000, 10000, 1000) == 0);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Which of a few ways to do the same thing is the fastest here and now: each is tried at first, again every so often, and soon when
-// what is done has become another matter.
+// Which of a few ways to do the same thing is the fastest here and now: each is tried at first, and again every so often, or when what
+// is done has become another matter.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -26,6 +27,9 @@ struct trial_plan {
   unsigned look_rarely = 512;
   /// What the last so many of a way have taken counts. Of a slower one that is tried again what is new counts at once.
   unsigned memory = 8;
+  /// When the fastest has taken this many times as much or as little as beside a slower one for a while, that one is tried again. Not
+  /// where single ones are counted: what disturbs the fastest for a moment would have the others tried beside it just then.
+  float another_matter = std::numeric_limits<float>::infinity();
 };
 
 template <std::size_t Ways>
@@ -46,11 +50,11 @@ class trials {
     const unsigned turn = turns_++;
     if (!may) return present_;
     for (std::size_t way = 0; way < Ways; ++way) {
-      if (!another_matter(way)) unlike_since_[way] = turn;
+      if (!another_matter(way, plan)) unlike_since_[way] = turn;
     }
     present_ = due(turn, plan);
     tried_[present_] = turn + plan.trial;
-    if (present_ != fastest_) begin_trial();
+    if (present_ != fastest_) begin_trial(plan);
     return present_;
   }
 
@@ -98,20 +102,19 @@ class trials {
   static constexpr float longest = 2;
   static constexpr float latest = 4;
   static constexpr unsigned late_memory = 8;
-  // It takes so many times as much or as little: messages that came one at a time come many at a time now.
-  static constexpr float much = 1.5F;
   // What is usual has followed after so many memories.
   static constexpr unsigned followed = 3;
   static constexpr unsigned most_doubts = 1U << 16;
 
   /// What the fastest takes has become another matter since a slower way was tried: what that took says little now.
-  [[nodiscard]] bool another_matter(std::size_t way) const noexcept {
+  [[nodiscard]] bool another_matter(std::size_t way, const trial_plan& plan) const noexcept {
     const float now = of_[fastest_].usual;
-    return beside_[way] > 0 && (now > much * beside_[way] || now * much < beside_[way]);
+    const float then = beside_[way];
+    return then > 0 && (now > plan.another_matter * then || now * plan.another_matter < then);
   }
-  void begin_trial() noexcept {
+  void begin_trial(const trial_plan& plan) noexcept {
     const float now = of_[fastest_].usual;
-    if (another_matter(present_)) {
+    if (another_matter(present_, plan)) {
       // Until it is known better, it has become as much more or less. Where matters come and go they are not followed each time: a trial
       // that one of them ends in tells the wrong way.
       of_[present_].usual *= now / beside_[present_];
