@@ -60,7 +60,7 @@ class over_memory {
     const auto from = reachable(in), to = reachable(out);
     if (from != nullptr && to != nullptr && bytes >= 16 * page) return all_reduce_in_place<T>(*from, *to, n, op);
     if (bytes <= whole_bytes) {
-      all_.begin();
+      all_.begin(bytes);
       std::memcpy(all_.slot(rank()), in, bytes);
       all_.raise();
       all_.wait_for_all();
@@ -302,7 +302,7 @@ class over_memory {
       return;
     }
     each_chunk<T>(n, blocks, [&](std::size_t at, std::size_t here) {
-      all_.begin();
+      all_.begin(here * static_cast<std::size_t>(blocks) * sizeof(T));
       call(at, here, [this](int k) { return as<T>(all_.slot(k)); });
       all_.end();
     });
@@ -335,7 +335,7 @@ class over_memory {
   void reduce_slices(const T* in, std::size_t n, const Op& op, T* out, const Use& use) {
     const share cut(n, size());
     const std::size_t own = cut.begin(rank()), behind = own + cut.size(rank());
-    all_.begin();
+    all_.begin(n * sizeof(T));
     T* const mine = as<T>(all_.slot(rank()));
     std::memcpy(mine, in, own * sizeof(T));
     std::memcpy(mine + behind, in + behind, (n - behind) * sizeof(T));

@@ -3,6 +3,8 @@
 // bytes. Nothing is checked, nobody may fail, and all ranks call the same. Used by bare.cpp.
 #pragma once
 
+#include <cohort/detail/round_room.hpp>
+
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -125,13 +127,17 @@ class steps {
     ++step_;
     follow(12);
   }
-  void begin() {
+  /// `bytes`: what a slot holds, alike on all ranks, where it may go to another place in the slot each time.
+  void begin(std::size_t bytes = 0) {
     areas_[rank_].done.store(step_, std::memory_order_release);
     ++step_;
+    place_ = cohort::detail::goes_round(bytes)
+                 ? cohort::detail::place_in_round(static_cast<std::uint32_t>(step_), bytes)
+                 : 0;
     follow(2);
   }
   [[nodiscard]] std::byte* tiny(int rank) const { return areas_[rank].first[step_ % rank_area::ring].data; }
-  [[nodiscard]] std::byte* slot(int rank) const { return areas_[rank].slots[step_ % 2]; }
+  [[nodiscard]] std::byte* slot(int rank) const { return areas_[rank].slots[step_ % 2] + place_; }
   void raise() { raise(areas_[rank_].first); }
   void raise_second() { raise(areas_[rank_].second); }
   void wait_for(int rank) const { wait(areas_[rank].first); }
@@ -173,6 +179,7 @@ class steps {
   int rank_, ranks_;
   patience wait_;
   std::uint64_t step_ = 0;
+  std::size_t place_ = 0;  ///< of what stands in the slots
   std::vector<std::uint64_t> seen_;
 };
 

@@ -30,7 +30,7 @@ COHORT_ALIGNED inline bool slices_at_once(cohort::detail::ticket& t, const std::
       static_cast<transport::sharing_engine&>(t.home->engine()).shared_buffers();
   if (may_offer_buffers(bytes, op) && reachable != nullptr && !reachable->empty()) return false;
   step_at_once now(t);
-  if (!now.begin(false)) return false;
+  if (!now.begin(false, bytes)) return false;
   const transport::window_step& step = now.step();
   const int p = step.size();
   const int r = step.rank();
@@ -91,7 +91,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_at_once(cohort::detail::ticket& t, const 
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
   const bool unread = for_one && root == t.home->rank() && !tiny && op.prepare == nullptr;  // what this rank has
   step_at_once now(t);
-  if (!now.begin(tiny)) return false;
+  if (!now.begin(tiny, bytes)) return false;
   const transport::window_step& step = now.step();
   const auto data = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };
   try {
@@ -133,7 +133,7 @@ COHORT_ALIGNED COHORT_DECL bool reduce_scatter_at_once(cohort::detail::ticket& t
   const std::byte* const together = in.row_of(longest);
   std::byte* const result = out.row_of(longest);
   step_at_once now(t);
-  if (!now.begin(tiny)) return false;
+  if (!now.begin(tiny, longest * ranks)) return false;
   const transport::window_step& step = now.step();
   const int p = step.size();
   const int r = step.rank();
@@ -180,7 +180,7 @@ COHORT_ALIGNED COHORT_DECL bool scan_at_once(cohort::detail::ticket& t, const st
   if (!tiny && bytes > scan_chunk(bytes, t.home->window->slot_bytes(), p, op.element_bytes)) return false;
   operands sources(p);
   step_at_once now(t);
-  if (!now.begin(tiny)) return false;
+  if (!now.begin(tiny, bytes)) return false;
   const transport::window_step& step = now.step();
   const int r = step.rank();
   const auto memory = [&step, tiny](int k) { return tiny ? step.short_data(k) : step.slot(k); };

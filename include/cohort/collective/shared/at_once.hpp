@@ -48,6 +48,12 @@ class step_at_once {
     state_ = state::begun;
     return step_.may_begin() || settled();
   }
+  /// The same of one that puts up to so many bytes into its slot, and of `begin`: window_step::goes_round.
+  [[nodiscard]] bool begin(bool tiny, std::size_t slot_bytes) noexcept {
+    if (!begin(tiny)) return false;
+    if (!tiny) step_.goes_round(slot_bytes);
+    return true;
+  }
   /// So many bytes are put where the others read them, which the next operation will do too, as a rule.
   void gives(std::size_t bytes) noexcept { given_ = bytes; }
   /// This rank's data are in place: from here on a frame could only go on.

@@ -94,9 +94,9 @@ COHORT_ALIGNED [[nodiscard]] inline bool move_at_once(const cohort::detail::tick
   const bool tiny = m.tiny(p);
   if (!tiny && m.longest > m.chunk(*t.home, t.home->window->slot_bytes())) return false;
   step_at_once now(t);
-  if (!now.begin(tiny)) return false;
+  if (!now.begin(tiny, m.in_a_slot(p))) return false;
   const transport::window_step& step = now.step();
-  const std::size_t stride = tiny ? m.longest : (m.longest + 63) / 64 * 64;
+  const std::size_t stride = m.stride(m.longest, tiny);
   if (m.is_given_by(step.rank())) {
     detail::give(m, step, 0, m.longest, stride, tiny);
     now.gives(m.longest);
@@ -202,9 +202,10 @@ task<bool> move_in_window(Channel ch, window_move m, timed_passage* way = nullpt
   const std::size_t chunk = m.chunk(c.home(), use.capacity());
   const bool streaming = exceeds_caches(m.bytes_on_host(p));
   const cohort::detail::readers who = m.read_by(use.window());
+  if (m.sizes_are_known && !tiny) use.goes_round(m.in_a_slot(p));
   for (std::size_t at = 0; at == 0 || at < m.longest; at += chunk) {
     const std::size_t here = std::min(chunk, m.longest - at);
-    const std::size_t stride = tiny ? here : (here + 63) / 64 * 64;
+    const std::size_t stride = m.stride(here, tiny);
     if (at > 0 || !use.begun()) {
       for (int k = 1; k < p; ++k) co_await use.left_by(use.other(k));
       if (gives) detail::give(m, use, at, here, stride, tiny);

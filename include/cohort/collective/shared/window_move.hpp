@@ -51,6 +51,12 @@ struct window_move {
     return sizes_are_known && longest <= transport::shm_window::inline_bytes &&
            longest * blocks(ranks) <= transport::shm_window::inline_bytes;
   }
+  /// From one block to the next in a slot that holds so many bytes of each.
+  [[nodiscard]] static constexpr std::size_t stride(std::size_t bytes, bool tiny) noexcept {
+    return tiny ? bytes : (bytes + 63) / 64 * 64;
+  }
+  /// Bytes of a rank's slot that all blocks take.
+  [[nodiscard]] std::size_t in_a_slot(int ranks) const noexcept { return stride(longest, false) * blocks(ranks); }
   /// Bytes of every block that are moved in one step.
   [[nodiscard]] std::size_t chunk(const group& g, std::size_t capacity) const noexcept {
     const std::size_t room = capacity / blocks(g.size()) / 64 * 64;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// Where the writer of a ring puts what it writes. While its reader keeps up it uses the same memory again and again, which then
-// stays in the first-level caches of both cores; what is not read is left where it is. Used by shm/ring.hpp.
+// Where the writer of a ring puts what it writes. While its reader keeps up short messages use the same memory again and again, which
+// then stays in the first-level caches of both cores; where lines pass slowly between these (detail/round_room.hpp) only the
+// shortest do, and longer ones go through all of the room. What is not read is left where it is. Used by shm/ring.hpp.
 #pragma once
+
+#include <cohort/detail/round_room.hpp>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +21,12 @@ class ring_room {
   /// What short messages use of it while their reader keeps up: with the entries of the ring and with what is sent, less than a
   /// first-level cache. Longer ones use two or three times as much: one place is read while the next is written.
   static constexpr std::size_t lap = std::size_t{6} << 10;
+  /// Where lines pass slowly from one first-level cache to another no more than this is written to the same place again while the
+  /// reader is behind; and no more than a lap when it has read all.
+  static constexpr std::size_t shortest_round = std::size_t{2} << 10;
+
+  /// `rounds`: whether they do
+  explicit ring_room(bool rounds = cohort::detail::first_levels_pass_slowly()) noexcept : rounds_(rounds) {}
 
   struct place {
     std::size_t start;
@@ -45,17 +54,19 @@ class ring_room {
     }
     if (read_ == written_) {
       count_ = 1;
-      runs_[0] = {written_, 0};
-      next_ = 0;
+      if (!rounds_ || last_ <= lap || next_ > capacity / 2) next_ = 0;
+      runs_[0] = {written_, next_};
     }
     limit_ = limit_from(next_);
   }
   /// Where so many bytes go, or as many of them as there is room for in a row: to be written there, and to be counted by
   /// `advance`. Asked when what has been read is known.
   [[nodiscard]] place find(std::size_t wanted) noexcept {
+    if (read_ == written_ && wanted > limit_ - next_) return begin(0, std::min(wanted, capacity));
     const std::size_t front = unread_from();
     const bool may_begin = count_ < most_runs;
-    if (may_begin && wanted <= front && ends_lap(next_, wanted)) return begin(0, wanted);
+    const bool again = !rounds_ || wanted < shortest_round;
+    if (may_begin && again && wanted <= front && ends_lap(next_, wanted)) return begin(0, wanted);
     if (wanted <= limit_ - next_) return {next_, wanted};
     if (may_begin && wanted <= front) return begin(0, wanted);
     const std::size_t over = limit_ < capacity ? behind(limit_) : capacity;
@@ -69,6 +80,7 @@ class ring_room {
   void advance(std::size_t bytes) noexcept {
     written_ += bytes;
     next_ += bytes;
+    last_ = bytes;
   }
   /// How many bytes `find` gives places for, at so many calls.
   ///
@@ -141,8 +153,10 @@ class ring_room {
   std::uint64_t read_ = 0;
   std::size_t next_ = 0;
   std::size_t limit_ = capacity;  ///< the first place from the next one on that has not been read
+  std::size_t last_ = 0;          ///< bytes that were written in a row
   std::size_t count_ = 1;
   std::array<run, most_runs> runs_{};
+  bool rounds_;
 };
 
 }  // namespace cohort::transport

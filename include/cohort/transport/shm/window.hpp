@@ -154,6 +154,7 @@ class shm_window {
   std::uint64_t operations = 0;
   std::uint32_t steps = 0;   ///< of all operations so far
   std::uint32_t pieces = 0;  ///< of all scans along a chain so far
+  std::uint32_t rounds = 0;  ///< steps whose data have gone round the slots so far
 
   enum class state : unsigned char { closed, open, refused };
   state opened = state::closed;

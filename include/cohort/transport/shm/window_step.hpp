@@ -5,6 +5,7 @@
 
 #include <cohort/detail/fetch_line.hpp>
 #include <cohort/detail/hand_back.hpp>
+#include <cohort/detail/round_room.hpp>
 #include <cohort/transport/call.hpp>
 #include <cohort/transport/sharing_engine.hpp>
 #include <cohort/transport/shm/neighbours.hpp>
@@ -35,7 +36,7 @@ class window_step {
     return r < window_->size() ? r : r - window_->size();
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return window_->slot_bytes(); }
-  [[nodiscard]] std::byte* slot(int k) const noexcept { return window_->slot(k, window_->steps); }
+  [[nodiscard]] std::byte* slot(int k) const noexcept { return window_->slot(k, window_->steps) + place_; }
   [[nodiscard]] std::byte* mine() const noexcept { return slot(window_->rank()); }
   [[nodiscard]] std::byte* short_data(int k) const noexcept { return entry(k).data; }
 
@@ -54,6 +55,13 @@ class window_step {
   }
   /// The operation has one step, whose data stand beside the words: no slot is written.
   void stays_short() noexcept { writes_slot_ = false; }
+  /// The operation has one step, in which a rank puts up to so many bytes into its slot: where they go is another place each time, if
+  /// that is faster. Every rank says so, and before any looks at its slot or another's.
+  void goes_round(std::size_t bytes) noexcept {
+    if (!detail::goes_round(bytes)) return;
+    round_ = true;
+    place_ = detail::place_in_round(window_->rounds, bytes);
+  }
   /// Whether there is nothing to wait for before this operation goes on: no rank is too far behind, all have called the
   /// same until then, and none reads any more what this rank is about to overwrite.
   COHORT_ALIGNED [[nodiscard]] bool may_begin() const noexcept {
@@ -151,6 +159,9 @@ class window_step {
     wake();
     first_step_ = false;
     writes_slot_ = true;
+    if (round_) ++window_->rounds;
+    round_ = false;
+    place_ = 0;
     must_be_done_ = window_->steps - 1;
   }
   /// The step that has ended wrote no slot, and the next takes the one that it would have written: data that follow each other go
@@ -230,9 +241,11 @@ class window_step {
   sharing_engine* transport_;
   shm_window* window_;
   std::uint64_t number_ = 0;  ///< of this operation among those in the window
+  std::size_t place_ = 0;     ///< of its data in the slots
   std::uint32_t must_be_done_ = 0;
   bool first_step_ = true;
   bool writes_slot_ = true;
+  bool round_ = false;
 };
 
 /// Whether a word has reached its number, or does so in a moment.
