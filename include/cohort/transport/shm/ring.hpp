@@ -68,15 +68,16 @@ class ring {
   static constexpr std::size_t segment_bytes = head_bytes + capacity;
 
   ring() = default;
-  explicit ring(shared_segment memory) noexcept
+  explicit ring(shared_segment memory, const ring_room& room = ring_room{}) noexcept
       : memory_(std::move(memory)),
         head_(reinterpret_cast<ring_head*>(memory_.data())),
-        bytes_(memory_.data() + head_bytes) {}
+        bytes_(memory_.data() + head_bytes),
+        room_(room) {}
 
-  [[nodiscard]] static ring create() {
+  [[nodiscard]] static ring create(const ring_room& room = ring_room{}) {
     shared_segment s = shared_segment::create(segment_bytes);
     ::new (s.data()) ring_head;
-    return ring(std::move(s));
+    return ring(std::move(s), room);
   }
   explicit operator bool() const noexcept { return head_ != nullptr; }
   void close_descriptor() noexcept { memory_.close_descriptor(); }
