@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Runs of bytes that one core writes and another reads, again and again. On some processors a line that the other core still has in
 // its first-level cache comes, and is written to, half as fast as one that only its second-level cache has: what is too short to
-// drive its own lines out of the first goes to another place each time, round a room that is larger than that. Used by
-// transport/shm/window_step.hpp; on other processors lines are handed back (hand_back.hpp), or nothing is known.
+// drive its own lines out of the first goes to another place each time, round a room that is larger than that. Used by window_step.hpp
+// and ring_room.hpp of transport/shm/; on other processors lines are handed back (hand_back.hpp), or nothing is known.
 #pragma once
 
 #include <bit>

@@ -21,8 +21,8 @@ class ring_room {
   /// What short messages use of it while their reader keeps up: with the entries of the ring and with what is sent, less than a
   /// first-level cache. Longer ones use two or three times as much: one place is read while the next is written.
   static constexpr std::size_t lap = std::size_t{6} << 10;
-  /// Where lines pass slowly from one first-level cache to another no more than this is written to the same place again while the
-  /// reader is behind; and no more than a lap when it has read all.
+  /// Where lines pass slowly from one first-level cache to another, from here on messages go on through all of the room while their
+  /// reader is behind; those longer than a lap also when it has read all.
   static constexpr std::size_t shortest_round = std::size_t{2} << 10;
 
   /// `rounds`: whether they do
