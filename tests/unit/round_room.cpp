@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Where runs of bytes go that had better go to another place each time: all of the room in turn, and never beyond it. What that is
-// for, data of all lengths that follow each other in a window, is in process/shm and the oracles.
+// Where runs of bytes go that had better go to another place each time: all of the room in turn, and never beyond it. Data that
+// follow each other in a window are in process/at_once, process/shared_memory and the oracles.
 #include <cohort/detail/round_room.hpp>
 #include <cohort/transport/shm/window.hpp>
 

@@ -26,7 +26,7 @@ namespace cohort::detail {
 
 /// Two first-level caches and more.
 inline constexpr std::size_t round_room = std::size_t{128} << 10;
-/// Of fewer bytes it makes no difference; more drive out their own lines.
+/// Of fewer bytes it makes no difference, and what stands beside the words of a window is fewer; more drive out their own lines.
 inline constexpr std::size_t shortest_round = std::size_t{4} << 10;
 inline constexpr std::size_t longest_round = std::size_t{32} << 10;
 

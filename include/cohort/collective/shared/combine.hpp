@@ -40,7 +40,7 @@ task<bool> reduce_scatter_in_window(Channel ch, layout in, layout out, std::size
   const int r = use.rank();
   operands sources(p);
   const bool tiny = longest <= transport::shm_window::inline_bytes / ranks;
-  if (!tiny) use.goes_round(longest * ranks);
+  use.goes_round(longest * ranks);
   if (!use.begun()) {
     if (tiny) use.stays_short();
     if (!use.may_begin()) co_await wait_to_begin(use);
@@ -98,7 +98,7 @@ task<bool> scan_in_window(Channel ch, layout in, layout out, std::size_t bytes, 
   const int count = exclusive ? r : r + 1;
   operands sources(p);
   const bool tiny = bytes <= transport::shm_window::inline_bytes;
-  if (!tiny && !is_chained_scan(bytes, p)) use.goes_round(bytes);
+  if (!is_chained_scan(bytes, p)) use.goes_round(bytes);
   if (!use.begun()) {
     if (tiny) use.stays_short();
     if (!use.may_begin()) co_await wait_to_begin(use);

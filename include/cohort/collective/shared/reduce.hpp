@@ -138,7 +138,7 @@ task<reduced> reduce_in_window(Channel ch, layout source, layout dest, std::size
   const int r = use.rank();
   const bool takes = root < 0 || root == r;
   const bool for_one = goes_to_one_of_two(p, root);
-  if (bytes > transport::shm_window::inline_bytes) use.goes_round(bytes);
+  use.goes_round(bytes);
   if (!use.begun()) {
     if (bytes <= transport::shm_window::inline_bytes) use.stays_short();
     if (!use.may_begin()) co_await wait_to_begin(use);
