@@ -324,6 +324,48 @@ task<> dropped_between_parts(world_type world) {
   co_await end;
 }
 
+/// Several sent one right after the other, and dropped while some of them have been asked for and others have not: their buffers are
+/// the caller's again, and what comes next is whole.
+task<> dropped_in_a_row(world_type world, std::size_t count) {
+  if (world.size() < 2) co_return;
+  constexpr std::size_t messages = 5;
+  for (int polls = 0; polls < 20; ++polls) {
+    auto copying = world.duplicate();
+    std::optional<world_type> copy(co_await copying);
+    std::vector<std::vector<int>> all(messages, std::vector<int>(count, polls));
+    if (world.rank() == 0) {
+      std::vector<cohort::operation<>> sends;
+      for (auto& each : all) sends.push_back(copy->send(each, cohort::to{1}));
+      for (int i = 0; i < polls; ++i) world.poll();
+    } else if (world.rank() == 1) {
+      for (std::size_t i = 0; i < messages / 2; ++i) {
+        auto op = copy->recv(all[i], cohort::from{0});
+        auto outcome = cohort::as_result(std::move(op));
+        (void)co_await outcome;
+      }
+    }
+    for (auto& each : all) std::vector<int>(count, -1).swap(each);
+    copy.reset();
+    for (auto& each : all) {
+      if (world.rank() == 0) {
+        each.assign(count, 1000 + polls);
+        auto op = world.send(each, cohort::to{1});
+        co_await op;
+      } else if (world.rank() == 1) {
+        auto op = world.recv(each, cohort::from{0});
+        co_await op;
+        expect(each == std::vector<int>(count, 1000 + polls),
+               "the next whole, after " + std::to_string(polls) + " polls");
+      }
+    }
+  }
+  auto end = world.barrier();
+  co_await end;
+}
+constexpr std::size_t most_copied = cohort::transport::mpi_endpoint::eager_limit / sizeof(int);
+task<> copied_dropped_in_a_row(world_type world) { return dropped_in_a_row(std::move(world), most_copied); }
+task<> long_dropped_in_a_row(world_type world) { return dropped_in_a_row(std::move(world), most_copied + 1); }
+
 // --- short messages of two ranks, which need no frame if the other is there
 
 task<> pair_in_any_order(world_type world) {
@@ -466,6 +508,8 @@ const part parts[] = {
     {"complete_sends_need_nobody", complete_sends_need_nobody},
     {"in_parts", in_parts},
     {"dropped_between_parts", dropped_between_parts},
+    {"copied_dropped_in_a_row", copied_dropped_in_a_row},
+    {"long_dropped_in_a_row", long_dropped_in_a_row},
     {"pair_in_any_order", pair_in_any_order},
     {"pair_mistakes", pair_mistakes},
     {"sent_before_leaving", sent_before_leaving},

@@ -271,7 +271,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void on_eager(const envelope& header, const std::byte* data, detail::byte_buffer* own = nullptr);
   void on_announce(const envelope& header, std::uint64_t ticket);
   void on_follows(const envelope& header, int tag);
-  void on_unwanted(int source, int tag);
+  void on_unwanted(int source, int tag, std::uint64_t context);
   void on_grant(int source, const mpi_packet& p);
   void on_revoke(int source, const mpi_packet& p);
   void on_retired(int source, const mpi_packet& p, const mpi_standing& last);

@@ -23,7 +23,7 @@ namespace cohort::transport {
 
 /// Ranks understand each other when they are of one library version, up to the patch level, and of one protocol: both
 /// are in the number that a hello begins with.
-inline constexpr std::uint32_t protocol_revision = 23;
+inline constexpr std::uint32_t protocol_revision = 24;
 inline constexpr std::uint32_t protocol_version =
     (std::uint32_t{COHORT_VERSION_MAJOR} << 24) | (std::uint32_t{COHORT_VERSION_MINOR} << 16) | protocol_revision;
 static_assert(COHORT_VERSION_MAJOR < 256 && COHORT_VERSION_MINOR < 256 && protocol_revision < 65536);

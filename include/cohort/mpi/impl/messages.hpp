@@ -272,7 +272,7 @@ COHORT_DECL void mpi_endpoint::handle(int source, const std::byte* data, std::si
     case kind::announce: return on_announce(p.header(source), p.ticket);
     case kind::follows: return on_follows(p.header(source), static_cast<int>(p.other));
     case kind::recall: return recalled(source, static_cast<int>(p.other));
-    case kind::unwanted: return on_unwanted(source, static_cast<int>(p.other));
+    case kind::unwanted: return on_unwanted(source, static_cast<int>(p.other), p.context);
     case kind::grant: return on_grant(source, p);
     case kind::revoke: return on_revoke(source, p);
     case kind::credit: {

@@ -128,6 +128,7 @@ COHORT_DECL void mpi_endpoint::leave_unasked(const early_message& m) {
   const auto tag = static_cast<int>(m.ticket);
   unasked_.push_back({m.header.source, tag, static_cast<std::size_t>(m.header.bytes)});
   mpi_packet p = mpi_packet::of(mpi_packet::kind::unwanted);
+  p.context = m.header.context;
   p.other = m.ticket;
   try {
     post(m.header.source, p);
@@ -188,9 +189,11 @@ COHORT_DECL void mpi_endpoint::recalled(int source, int tag) {
   if (here) sink(source, tag, size);
 }
 
-COHORT_DECL void mpi_endpoint::on_unwanted(int source, int tag) {
+// Meanwhile that one may have been given up and its tag be another one's. Of the same communicator nobody asks for that either.
+COHORT_DECL void mpi_endpoint::on_unwanted(int source, int tag, std::uint64_t context) {
   for (const transfer& t : transfers_) {
     if (!t.follows || t.receives || t.peer != source || t.tag != tag || t.owner == nullptr) continue;
+    if (t.owner->header.context != context) continue;
     if (!t.owner->owner->owner->home().failure()) refuse_departed(*t.owner);
     return;
   }
