@@ -226,6 +226,7 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   void put(const request& receive, std::size_t offset, const std::byte* from, std::size_t bytes);
   // messages in parts: impl/parts.hpp
   void send_in_parts(request& send);
+  [[nodiscard]] bool follows_another(const request& send) noexcept;
   void on_part(const envelope& header, const std::byte* data, std::size_t bytes);
   [[nodiscard]] bool continues(const envelope& header, std::size_t bytes) const noexcept;
   // long messages
@@ -350,6 +351,8 @@ class mpi_endpoint final : public sharing_engine, private peer_connection_owner 
   };
   std::deque<held_packet> held_{};  // came while a buffer was waited for
   std::vector<coming> coming_{};    // of each rank
+  int parted_to_ = -1;              // the last message that could go in parts, and in which turn it was sent
+  unsigned parted_in_ = 0;
   detail::fifo<outgoing> outgoing_{};
   std::vector<unsigned> held_up_{};  // of each rank: the last settling in which its oldest had not ended
   unsigned settling_ = 0;

@@ -111,14 +111,16 @@ COHORT_DECL void mpi_endpoint::start_send(request& send) {
   if (peer_connection* const c = link_to(send.peer); c != nullptr && c->open()) return c->send(send);
   const auto bytes = static_cast<std::size_t>(send.header.bytes);
   std::int64_t& credit = credit_[static_cast<std::size_t>(send.peer)];
+  const bool may_follow =
+      check_ == native_check::never && following_[static_cast<std::size_t>(send.peer)] + bytes <= window;
+  const bool in_parts = bytes > longest_part && bytes <= eager_limit;
+  if (in_parts && follows_another(send) && may_follow) return send_after_header(send);
   if (bytes <= eager_limit && credit >= cost_of(bytes)) {
     credit -= cost_of(bytes);
-    if (bytes > longest_part) return send_in_parts(send);
+    if (in_parts) return send_in_parts(send);
     return post(send.peer, mpi_packet::of(mpi_packet::kind::eager, send.header), send.pieces, send.piece_count, &send);
   }
-  if (check_ == native_check::never && following_[static_cast<std::size_t>(send.peer)] + bytes <= window) {
-    return send_after_header(send);
-  }
+  if (may_follow) return send_after_header(send);
   announce(send);
 }
 

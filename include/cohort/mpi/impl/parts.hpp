@@ -30,6 +30,14 @@ COHORT_DECL void mpi_endpoint::send_in_parts(request& send) {
   }
 }
 
+/// Whether another one went to that rank in the same turn, and such ones are not sent in parts.
+COHORT_DECL bool mpi_endpoint::follows_another(const request& send) noexcept {
+  const bool does = parted_to_ == send.peer && parted_in_ == turns_;
+  parted_to_ = send.peer;
+  parted_in_ = turns_;
+  return does && detail::follow_each_other;
+}
+
 /// Whether so many bytes may be the next ones of such a message from there.
 COHORT_DECL bool mpi_endpoint::continues(const envelope& header, std::size_t bytes) const noexcept {
   if (bytes == 0 || header.bytes > eager_limit) return false;
