@@ -20,6 +20,7 @@ OTHER_SIZES = [8, 65536, 4194304]
 P2P_SIZES = [8, 4096, 65536, 1048576, 4194304]
 PEERS = ["cohort_registered", "bare", "bare_single", "bare_registered", "openmpi", "mpich", "gloo", "openmpi_requests",
          "mpich_requests", "bare_openmpi", "bare_mpich", "cohort_openmpi", "cohort_mpich"]
+OVER_MPI_ALONE = ("bare_openmpi", "bare_mpich")  # no library over MPI's messages: of two ranks, and messages of more
 UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -91,7 +92,7 @@ def start_jobs(options, ranks, transport, say):
     for library in ["cohort"] + options.peers:
         if library.endswith(("_registered", "_single")) and transport != "shm":
             continue
-        if library in ("bare_openmpi", "bare_mpich") and (transport, ranks) != ("tcp", 2):
+        if library in OVER_MPI_ALONE and transport != "tcp":
             continue
         program = os.path.join(options.bin, jobs.LIBRARIES[library].get("program", library))
         if not os.path.exists(program):
@@ -183,6 +184,8 @@ def measure(running, cell, turns, options, trouble):
 
     here = []
     for library, job in list(running.items()):
+        if library in OVER_MPI_ALONE and cell.ranks != 2 and cell.operation not in ("latency", "bandwidth"):
+            continue
         try:
             if library not in cell.found:
                 cell.found[library] = calls_for(job, cell.asked, options)

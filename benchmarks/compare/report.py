@@ -155,7 +155,7 @@ def markdown(options, rows, limits, trouble, seconds, about, aims):
             "only its messages through MPI, in those of TCP all of it through MPI. The last column is its time over that of the same calls of MPI alone. `I` is MPI by "
             "the calls that return at once (MPI_Iallreduce, MPI_Isend and so on) and MPI_Test until they have ended, which is "
             "what an operation of cohort's replaces; MPI's blocking calls are often faster than its own of this kind. `bare, Open "
-            "MPI` and so on is no library over MPI's messages, each behind a header (peers/bare_mpi.cpp, two ranks over TCP).", ""]
+            "MPI` and so on is no library over MPI's messages, each behind a header (peers/bare_mpi.cpp, over TCP: of two ranks, and messages of more).", ""]
     out += aims
     for transport, ranks in dict.fromkeys((r["transport"], r["ranks"]) for r in rows):
         out += [f"## {'Shared memory' if transport == 'shm' else 'Loopback TCP'}, {ranks} ranks", "",

@@ -116,11 +116,13 @@ def measured(rows, copying, applies, least, registered):
 def least_over_mpi(row, library):
     """The least time beside `library` of what can be awaited and whose messages are held against their receives, or None: a
     message behind a header, and of collectives MPI's own calls that return at once, in which nothing is checked."""
+    if row["transport"] != "tcp":
+        return None  # in memory MPI carries nothing
     mpi = library.removesuffix("_requests")
     found = [f"bare_{mpi}"] + ([f"{mpi}_requests"] if row["operation"] not in ("latency", "bandwidth") else [])
-    if f"bare_{mpi}" not in row["times"]:
+    least = min((row["times"][l]["median"] for l in found if l in row["times"]), default=None)
+    if least is None:
         return None
-    least = min(row["times"][l]["median"] for l in found if l in row["times"])
     # Where cohort is faster than they are, they are no limit.
     return least if least <= 1.05 * row["times"][f"cohort_{mpi}"]["median"] else None
 
