@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Long messages that MPI moves from buffer to buffer, with the check and without, when they are asked for late, in another
 // order, or never; and memory of a device, as far as there need be none. Run by mpirun with the names of parts.
+#include "../support/drop_at_random.hpp"
 #include "../support/pair_calls.hpp"
 #include "in_a_row.hpp"
 #include "parts.hpp"
@@ -347,6 +348,15 @@ task<> device_memory(world_type world) {
   co_await end;
 }
 
+// --- all at once
+
+/// Without the check MPI keeps the buffers of its own collectives that are dropped, which may not go then.
+task<> dropped_at_random(world_type world) {
+  harness::drop_plan plan;
+  plan.collectives = endpoint_of(world).check() == cohort::transport::native_check::always;
+  return harness::drop_at_random(std::move(world), plan);
+}
+
 const part parts[] = {
     {"long_send_dropped", long_send_dropped},
     {"long_sends_cross", long_sends_cross},
@@ -358,6 +368,7 @@ const part parts[] = {
     {"dropped_between_parts", dropped_between_parts},
     {"copied_dropped_in_a_row", copied_dropped_in_a_row},
     {"long_dropped_in_a_row", long_dropped_in_a_row},
+    {"dropped_at_random", dropped_at_random},
     {"pair_in_any_order", pair_in_any_order},
     {"pair_mistakes", pair_mistakes},
     {"sent_before_leaving", sent_before_leaving},

@@ -2,6 +2,7 @@
 // Operations of processes that are dropped in flight: nothing goes on with what they leave behind, and other
 // communicators of the same ranks go on as if nothing had been.
 #include "../support/all_end_well.hpp"
+#include "../support/drop_at_random.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -78,6 +79,15 @@ task<int> drops_what_has_come(world_type world) {
   co_return 0;
 }
 
+task<int> drops_at_random(world_type world) {
+  harness::drop_plan plan;
+  plan.seed = static_cast<unsigned>(world.size());
+  plan.turns = 50;
+  auto all = harness::drop_at_random(std::move(world), plan);
+  co_await all;
+  co_return 0;
+}
+
 }  // namespace
 
 TEST_CASE("dropped: two receives at once") { harness::expect_all_end_well(2, drops_receives); }
@@ -88,3 +98,12 @@ TEST_CASE("dropped: two collectives at once") {
 }
 
 TEST_CASE("dropped: a receive whose message has come") { harness::expect_all_end_well(2, drops_what_has_come); }
+
+TEST_CASE("dropped: messages and collectives at random moments") {
+  harness::rank_options over_sockets;
+  over_sockets.environment = {{"COHORT_SHM", "0"}};
+  for (const int ranks : {2, 3, 4}) {
+    harness::expect_all_end_well(ranks, drops_at_random);
+    harness::expect_all_end_well(ranks, drops_at_random, over_sockets);
+  }
+}
