@@ -13,7 +13,7 @@ namespace cohort::detail {
 /// `most_parts`: how many of these a longer message may need, and still arrive sooner than if MPI asks about it.
 /// `follow_each_other`: of those that are sent one right after the other, all but the first arrive sooner if MPI does ask about
 /// them, behind a header each: none of them is copied then, where a receiver that lags behind copies parts three times.
-/// Nothing depends on any of these but time.
+/// Nothing depends on any of these but time, and when a send without the check is complete.
 #ifdef OPEN_MPI
 inline constexpr std::size_t unasked_by_mpi = (std::size_t{64} << 10) - 128;
 inline constexpr std::size_t most_parts = 2;
