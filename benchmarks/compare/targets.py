@@ -121,10 +121,8 @@ def least_over_mpi(row, library):
     mpi = library.removesuffix("_requests")
     found = [f"bare_{mpi}"] + ([f"{mpi}_requests"] if row["operation"] not in ("latency", "bandwidth") else [])
     least = min((row["times"][l]["median"] for l in found if l in row["times"]), default=None)
-    if least is None:
-        return None
     # Where cohort is faster than they are, they are no limit.
-    return least if least <= 1.05 * row["times"][f"cohort_{mpi}"]["median"] else None
+    return least if least is not None and least <= 1.05 * row["times"][f"cohort_{mpi}"]["median"] else None
 
 
 def over_mpi(rows):

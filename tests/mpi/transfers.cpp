@@ -353,6 +353,7 @@ task<> device_memory(world_type world) {
 /// Without the check MPI keeps the buffers of its own collectives that are dropped, which may not go then.
 task<> dropped_at_random(world_type world) {
   harness::drop_plan plan;
+  plan.turns = 100;
   plan.collectives = endpoint_of(world).check() == cohort::transport::native_check::always;
   return harness::drop_at_random(std::move(world), plan);
 }

@@ -31,7 +31,7 @@ class random_drops {
       : world_(&world),
         common_(plan.seed * 7919 + static_cast<unsigned>(turn)),
         own_(plan.seed * 104729 + static_cast<unsigned>(turn * 31 + world.rank())),
-        kinds_(plan.collectives ? 10 : 5),
+        kinds_(plan.collectives ? messages + collectives : messages),
         turn_(turn) {}
 
   cohort::task<> run() {
@@ -59,6 +59,9 @@ class random_drops {
 
  private:
   using generator = std::mt19937;
+  // Half of the calls are messages, or all of them.
+  static constexpr unsigned messages = 5;
+  static constexpr unsigned collectives = 5;
 
   std::size_t length() {
     // About where messages begin to be sent otherwise.
@@ -80,26 +83,24 @@ class random_drops {
       const auto label = static_cast<int>(common_() % 2);
       const auto in_a_row = 1 + common_() % 4;
       if (!agree_ && own_() % 4 == 0) continue;
-      try {
-        if (kind >= 5) begin_collective(copy, kind, n, first);
-        for (auto k = in_a_row; kind < 5 && first != second && k > 0; --k) {
-          if (copy.rank() == first) sends_.push_back(copy.send(buffer(n), cohort::to{second}, cohort::tag{label}));
-          if (copy.rank() == second) {
-            receives_.push_back(copy.recv(buffer(n), cohort::from{first}, cohort::tag{label}));
-          }
-        }
-      } catch (const cohort::error&) {
-        return;  // it has failed already
+      if (kind >= messages) {
+        begin_collective(copy, kind - messages, n, first);
+      } else if (first != second) {
+        for (auto k = in_a_row; k > 0; --k) begin_message(copy, n, first, second, cohort::tag{label});
       }
       if (own_() % 3 == 0) world_->poll();
     }
   }
+  void begin_message(World& copy, std::size_t n, int sender, int receiver, cohort::tag label) {
+    if (copy.rank() == sender) sends_.push_back(copy.send(buffer(n), cohort::to{receiver}, label));
+    if (copy.rank() == receiver) receives_.push_back(copy.recv(buffer(n), cohort::from{sender}, label));
+  }
   void begin_collective(World& copy, std::uint_fast32_t kind, std::size_t n, int root) {
     const std::size_t whole = n * static_cast<std::size_t>(copy.size());
-    if (kind == 5) return sends_.push_back(copy.barrier());
-    if (kind == 6) return sends_.push_back(copy.all_reduce(buffer(n), cohort::sum{}));
-    if (kind == 7) return sends_.push_back(copy.broadcast(buffer(n), cohort::root{root}));
-    if (kind == 8) return sends_.push_back(copy.all_gather(buffer(n), buffer(whole)));
+    if (kind == 0) return sends_.push_back(copy.barrier());
+    if (kind == 1) return sends_.push_back(copy.all_reduce(buffer(n), cohort::sum{}));
+    if (kind == 2) return sends_.push_back(copy.broadcast(buffer(n), cohort::root{root}));
+    if (kind == 3) return sends_.push_back(copy.all_gather(buffer(n), buffer(whole)));
     sends_.push_back(copy.all_to_all(buffer(whole), buffer(whole)));
   }
   template <class Operations>
